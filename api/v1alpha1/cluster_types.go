@@ -180,7 +180,8 @@ type Repair struct {
 	DeadAfter metav1.Duration `json:"deadAfter,omitempty"`
 }
 
-// EtcdClusterStatus is a report. What cannot be observed again is in Record.
+// EtcdClusterStatus is a report; all of it can be lost and made anew. What
+// cannot be observed again is in AnnotationRecord.
 type EtcdClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -216,9 +217,6 @@ type EtcdClusterStatus struct {
 	// Members as last seen.
 	// +optional
 	Members []MemberStatus `json:"members,omitempty"`
-	// Record is what cannot be observed again.
-	// +optional
-	Record ClusterRecord `json:"record,omitempty"`
 }
 
 // MemberStatus is one member as last seen.
@@ -244,7 +242,9 @@ type MemberStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ClusterRecord is written before what it records is done.
+// ClusterRecord is what cannot be observed again, written before what it
+// records is done. It is the JSON in AnnotationRecord, because a status does
+// not survive the move of an object to another management cluster.
 type ClusterRecord struct {
 	// Epoch of the controller in charge; agents refuse older ones.
 	// +optional

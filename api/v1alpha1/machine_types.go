@@ -12,6 +12,9 @@ const (
 	LabelClusterUID = "etcdmanager.io/cluster-uid"
 	// Finalizer on clusters and machines.
 	Finalizer = "etcdmanager.io/finalizer"
+	// AnnotationRecord on an EtcdCluster holds its ClusterRecord. It is the
+	// manager's own: to edit it is to lie to it.
+	AnnotationRecord = "etcdmanager.io/record"
 	// AnnotationReplace on an EtcdMachine asks for its replacement.
 	AnnotationReplace = "etcdmanager.io/replace"
 )
