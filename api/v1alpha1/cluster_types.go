@@ -27,7 +27,7 @@ type EtcdCluster struct {
 	// +required
 	Spec EtcdClusterSpec `json:"spec"`
 	// +optional
-	Status EtcdClusterStatus `json:"status,omitempty"`
+	Status EtcdClusterStatus `json:"status,omitzero"`
 }
 
 // EtcdClusterList is a list of EtcdCluster.
@@ -63,24 +63,25 @@ type EtcdClusterSpec struct {
 	//
 	// +kubebuilder:default={actuator: local}
 	// +optional
-	MachineTemplate MachineTemplate `json:"machineTemplate,omitempty"`
+	MachineTemplate MachineTemplate `json:"machineTemplate,omitzero"`
 
 	// Etcd holds etcd's own settings.
 	//
+	// +kubebuilder:default={}
 	// +optional
-	Etcd EtcdSettings `json:"etcd,omitempty"`
+	Etcd EtcdSettings `json:"etcd,omitzero"`
 
 	// Release says where machines fetch etcd from. The controller's flag
 	// --release-mirror is the default.
 	//
 	// +optional
-	Release ReleaseSource `json:"release,omitempty"`
+	Release ReleaseSource `json:"release,omitzero"`
 
 	// Repair says when a member is given up.
 	//
 	// +kubebuilder:default={}
 	// +optional
-	Repair Repair `json:"repair,omitempty"`
+	Repair Repair `json:"repair,omitzero"`
 
 	// Paused stops every change. Status is still kept.
 	//
@@ -103,6 +104,8 @@ type MachineTemplate struct {
 	// FailureDomains that machines are spread over, by name.
 	//
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=set
 	// +optional
 	FailureDomains []string `json:"failureDomains,omitempty"`
@@ -117,36 +120,50 @@ type MachineTemplate struct {
 
 // EtcdSettings are the same on every member.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.heartbeatInterval) || !has(self.electionTimeout) || duration(self.electionTimeout) >= duration(self.heartbeatInterval) * 5",message="electionTimeout must be at least five times heartbeatInterval"
+// +kubebuilder:validation:XValidation:rule="!self.?electionTimeout.orValue('1s').matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || !self.?heartbeatInterval.orValue('100ms').matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self.?electionTimeout.orValue('1s')).getMilliseconds() >= 5 * duration(self.?heartbeatInterval.orValue('100ms')).getMilliseconds()",message="electionTimeout (1s unless set) must be at least five times heartbeatInterval (100ms unless set)"
 type EtcdSettings struct {
 	// QuotaBackendBytes is the size of the database at which etcd takes no
 	// more writes.
 	//
 	// +kubebuilder:default="8Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Mi')) >= 0",message="quotaBackendBytes must be at least 16Mi"
 	// +optional
-	QuotaBackendBytes resource.Quantity `json:"quotaBackendBytes,omitempty"`
+	QuotaBackendBytes resource.Quantity `json:"quotaBackendBytes,omitzero"`
 
 	// HeartbeatInterval of the leader; about the longest round trip between
 	// members. Default 100ms.
 	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="heartbeatInterval must be a duration like 500ms, 30s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self) >= duration('10ms')",message="heartbeatInterval must be at least 10ms"
 	// +optional
 	HeartbeatInterval *metav1.Duration `json:"heartbeatInterval,omitempty"`
 
 	// ElectionTimeout of followers; ten round trips, at most 50s. Default 1s.
 	//
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('50s')",message="electionTimeout must be at most 50s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="electionTimeout must be a duration like 500ms, 30s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self) <= duration('50s')",message="electionTimeout must be at most 50s"
 	// +optional
 	ElectionTimeout *metav1.Duration `json:"electionTimeout,omitempty"`
 
 	// AutoCompactionRetention turns etcd's own compaction on. Leave it out
 	// for Kubernetes, whose API servers compact.
 	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="autoCompactionRetention must be a duration like 500ms, 30s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self) >= duration('1s')",message="autoCompactionRetention must be at least 1s; leave it out to turn compaction off"
 	// +optional
 	AutoCompactionRetention *metav1.Duration `json:"autoCompactionRetention,omitempty"`
 
 	// ExtraArgs are more flags of etcd, without leading dashes. Flags that
 	// the manager sets, and flags that this version doesn't have, are refused.
 	//
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][-a-z0-9]*$'))",message="extraArgs are named like etcd's flags, without leading dashes"
 	// +optional
 	ExtraArgs map[string]string `json:"extraArgs,omitempty"`
 }
@@ -164,6 +181,9 @@ type ReleaseSource struct {
 	// SHA256 of the archive by architecture (amd64, arm64), in hex. Without
 	// it the mirror's SHA256SUMS is believed.
 	//
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['amd64', 'arm64'])",message="sha256 is by architecture: amd64 or arm64"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^[0-9a-f]{64}$'))",message="sha256 must be 64 hexadecimal digits in lower case"
 	// +optional
 	SHA256 map[string]string `json:"sha256,omitempty"`
 }
@@ -175,9 +195,12 @@ type Repair struct {
 	// be gone is replaced at once.
 	//
 	// +kubebuilder:default="5m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="deadAfter must be at least 10s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="deadAfter must be a duration like 500ms, 30s or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self) >= duration('10s')",message="deadAfter must be at least 10s: an election takes seconds, and a restart is no death"
 	// +optional
-	DeadAfter metav1.Duration `json:"deadAfter,omitempty"`
+	DeadAfter metav1.Duration `json:"deadAfter,omitzero"`
 }
 
 // EtcdClusterStatus is a report; all of it can be lost and made anew. What

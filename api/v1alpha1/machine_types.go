@@ -37,7 +37,7 @@ type EtcdMachine struct {
 	// +required
 	Spec EtcdMachineSpec `json:"spec"`
 	// +optional
-	Status EtcdMachineStatus `json:"status,omitempty"`
+	Status EtcdMachineStatus `json:"status,omitzero"`
 }
 
 // EtcdMachineList is a list of EtcdMachine.
@@ -65,6 +65,8 @@ type EtcdMachineSpec struct {
 }
 
 // EtcdMachineStatus is a report, but for Enrolled.
+//
+// +kubebuilder:validation:XValidation:rule="oldSelf.?enrolled.orValue(”) == ” || self.?enrolled.orValue(”) == oldSelf.enrolled",message="enrolled cannot change: a machine enrols once"
 type EtcdMachineStatus struct {
 	// Phase in a word: Pending, Provisioned, Enrolled, Joining, Running,
 	// Unreachable, Leaving.
