@@ -1,0 +1,252 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
+)
+
+// Files are where a member's certificates, keys and authorities are.
+type Files struct {
+	ServerCert, ServerKey string
+	ClientCA              string
+	PeerCert, PeerKey     string
+	PeerCA                string
+}
+
+// Member is all that a command line says of one member.
+type Member struct {
+	Name      string
+	DataDir   string // absolute
+	WALDir    string // absolute; empty: in the data directory
+	ClientURL string // https, with an IP address; advertised and listened on
+	PeerURL   string // likewise
+	Token     string // initial-cluster-token
+	Found     bool   // takes part in founding the cluster (F027)
+	// InitialCluster is name=peerURL,… of all members as etcd takes it.
+	InitialCluster string
+	Certs          Files
+	PeerCN         string // common name that every peer's certificate must have
+	Settings       protocol.Settings
+	LogFile        string // absolute; empty: standard error
+}
+
+// arg is one flag with its value.
+type arg struct{ name, value string }
+
+// Flags is the command line of a member, without the program's name, the same
+// for the same input. It holds no secret. Flags that only some minors have are
+// looked up in the minor's own table, so that a version never meets a flag it
+// doesn't know (F050).
+func Flags(version string, m Member) ([]string, error) {
+	of, err := lookup(version)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckArgs(version, m.Settings.ExtraArgs); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("command line of member %q: %w", m.Name, err)
+	}
+	args := slices.Concat(m.identity(), m.security(), m.settings(), m.logging())
+	args = append(args, of.safety(m.Settings.ExtraArgs)...)
+	args = append(args, of.defaults(m.Settings.ExtraArgs)...)
+	for _, name := range slices.Sorted(maps.Keys(m.Settings.ExtraArgs)) {
+		if name != "feature-gates" {
+			args = append(args, arg{name, m.Settings.ExtraArgs[name]})
+		}
+	}
+	line := make([]string, 0, len(args))
+	for _, a := range args {
+		line = append(line, "--"+a.name+"="+a.value)
+	}
+	return line, nil
+}
+
+func (m Member) identity() []arg {
+	state := "existing"
+	if m.Found {
+		state = "new"
+	}
+	args := []arg{
+		{"name", m.Name},
+		{"data-dir", m.DataDir},
+		{"listen-client-urls", m.ClientURL},
+		{"advertise-client-urls", m.ClientURL},
+		{"listen-peer-urls", m.PeerURL},
+		{"initial-advertise-peer-urls", m.PeerURL},
+		{"initial-cluster", m.InitialCluster},
+		{"initial-cluster-state", state},
+		{"initial-cluster-token", m.Token},
+	}
+	if m.WALDir != "" {
+		args = append(args, arg{"wal-dir", m.WALDir})
+	}
+	return args
+}
+
+// security is mutual TLS on both ports. The gateway is off because it dials
+// etcd with the server's certificate, which is not a client's (F132).
+func (m Member) security() []arg {
+	return []arg{
+		{"cert-file", m.Certs.ServerCert},
+		{"key-file", m.Certs.ServerKey},
+		{"trusted-ca-file", m.Certs.ClientCA},
+		{"client-cert-auth", "true"},
+		{"peer-cert-file", m.Certs.PeerCert},
+		{"peer-key-file", m.Certs.PeerKey},
+		{"peer-trusted-ca-file", m.Certs.PeerCA},
+		{"peer-client-cert-auth", "true"},
+		{"peer-cert-allowed-cn", m.PeerCN},
+		{"enable-grpc-gateway", "false"},
+	}
+}
+
+func (m Member) settings() []arg {
+	var args []arg
+	for _, number := range []struct {
+		name  string
+		value int64
+	}{
+		{"quota-backend-bytes", m.Settings.QuotaBackendBytes},
+		{"heartbeat-interval", m.Settings.HeartbeatMilliseconds},
+		{"election-timeout", m.Settings.ElectionMilliseconds},
+	} {
+		if number.value != 0 {
+			args = append(args, arg{number.name, strconv.FormatInt(number.value, 10)})
+		}
+	}
+	// Kubernetes' API servers compact, so etcd does only when asked.
+	retention := m.Settings.AutoCompactionRetention
+	if retention == "" {
+		retention = "0"
+	}
+	return append(args, arg{"auto-compaction-mode", "periodic"}, arg{"auto-compaction-retention", retention})
+}
+
+// logging lets etcd write and rotate a file of its own: a pipe whose reader
+// stops would block it (F121). At most 200 MB are kept.
+func (m Member) logging() []arg {
+	args := []arg{{"logger", "zap"}}
+	if m.LogFile != "" {
+		args = append(args,
+			arg{"log-outputs", m.LogFile},
+			arg{"enable-log-rotation", "true"},
+			arg{"log-rotation-config-json", `{"maxsize":50,"maxage":0,"maxbackups":3,"localtime":false,"compress":false}`})
+	}
+	return args
+}
+
+// safety is what is not the user's to turn off.
+func (m minor) safety(extra map[string]string) []arg {
+	args := []arg{{"strict-reconfig-check", "true"}, {"pre-vote", "true"}}
+	if _, has := m.flags["feature-gates"]; has {
+		gates, _ := m.mergeGates(extra["feature-gates"]) // CheckArgs saw them
+		return append(args, arg{"feature-gates", gates})
+	}
+	return append(args,
+		arg{"experimental-initial-corrupt-check", "true"},
+		arg{"experimental-compact-hash-check-enabled", "true"},
+		arg{"experimental-stop-grpc-service-on-defrag", "true"})
+}
+
+// defaults are the user's to change. Every minor snapshots after 10,000
+// entries, as 3.6 and later do by themselves: the memory held, the time a start
+// takes, and the wait before a version change (F200) are all by that number.
+// Progress every 5 s lets watchers know how far they are.
+func (m minor) defaults(extra map[string]string) []arg {
+	var args []arg
+	for _, a := range []arg{
+		{"tls-min-version", "TLS1.2"},
+		{"snapshot-count", "10000"},
+		{"watch-progress-notify-interval", "5s"},
+	} {
+		older := "experimental-" + a.name
+		_, given := extra[a.name]
+		_, givenOlder := extra[older]
+		if given || givenOlder {
+			continue
+		}
+		if _, has := m.flags[a.name]; !has {
+			a.name = older
+		}
+		args = append(args, a)
+	}
+	return args
+}
+
+func (m Member) check() error {
+	for _, path := range []struct{ what, value string }{
+		{"data directory", m.DataDir},
+		{"server certificate", m.Certs.ServerCert}, {"server key", m.Certs.ServerKey}, {"client authority", m.Certs.ClientCA},
+		{"peer certificate", m.Certs.PeerCert}, {"peer key", m.Certs.PeerKey}, {"peer authority", m.Certs.PeerCA},
+	} {
+		if !filepath.IsAbs(path.value) {
+			return fmt.Errorf("the path of the %s is not absolute: %q", path.what, path.value)
+		}
+	}
+	for _, path := range []string{m.WALDir, m.LogFile} {
+		if path != "" && !filepath.IsAbs(path) {
+			return fmt.Errorf("a path is not absolute: %q", path)
+		}
+	}
+	// etcd reads lists separated by commas in these.
+	for _, word := range []string{m.Name, m.PeerCN} {
+		if word == "" || strings.ContainsAny(word, ",=") {
+			return fmt.Errorf("%q is not usable as a name", word)
+		}
+	}
+	if m.Token == "" {
+		return errors.New("there is no cluster token")
+	}
+	if !slices.Contains(strings.Split(m.InitialCluster, ","), m.Name+"="+m.PeerURL) {
+		return fmt.Errorf("the initial cluster %q does not have the member itself", m.InitialCluster)
+	}
+	for _, address := range []string{m.ClientURL, m.PeerURL} {
+		if err := checkURL(address); err != nil {
+			return err
+		}
+	}
+	return checkSettings(m.Settings)
+}
+
+func checkURL(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "https" || parsed.Port() == "" || parsed.Path != "" || net.ParseIP(parsed.Hostname()) == nil {
+		return fmt.Errorf("%q is not of the form https://IP:PORT", address)
+	}
+	return nil
+}
+
+func checkSettings(s protocol.Settings) error {
+	heartbeat, election := s.HeartbeatMilliseconds, s.ElectionMilliseconds
+	if heartbeat == 0 {
+		heartbeat = 100
+	}
+	if election == 0 {
+		election = 1000
+	}
+	switch {
+	case s.QuotaBackendBytes < 0:
+		return fmt.Errorf("quota of %d bytes", s.QuotaBackendBytes)
+	case heartbeat < 0 || election < 5*heartbeat || election > 50_000:
+		return fmt.Errorf("election timeout of %d ms with a heartbeat every %d ms: it must be five heartbeats at least and 50 s at most", election, heartbeat)
+	}
+	if s.AutoCompactionRetention == "" {
+		return nil
+	}
+	if d, err := time.ParseDuration(s.AutoCompactionRetention); err != nil || d <= 0 {
+		return fmt.Errorf("auto-compaction retention %q is not a duration", s.AutoCompactionRetention)
+	}
+	return nil
+}
