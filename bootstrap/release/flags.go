@@ -1,16 +1,10 @@
 package release
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
 )
@@ -95,8 +89,7 @@ func (m Member) identity() []arg {
 	return args
 }
 
-// security is mutual TLS on both ports. The gateway is off because it dials
-// etcd with the server's certificate, which is not a client's (F132).
+// security is mutual TLS on both ports.
 func (m Member) security() []arg {
 	return []arg{
 		{"cert-file", m.Certs.ServerCert},
@@ -108,7 +101,6 @@ func (m Member) security() []arg {
 		{"peer-trusted-ca-file", m.Certs.PeerCA},
 		{"peer-client-cert-auth", "true"},
 		{"peer-cert-allowed-cn", m.PeerCN},
-		{"enable-grpc-gateway", "false"},
 	}
 }
 
@@ -134,15 +126,12 @@ func (m Member) settings() []arg {
 	return append(args, arg{"auto-compaction-mode", "periodic"}, arg{"auto-compaction-retention", retention})
 }
 
-// logging lets etcd write and rotate a file of its own: a pipe whose reader
-// stops would block it (F121). At most 200 MB are kept.
+// logging lets etcd write a file of its own, appending: a pipe whose reader
+// stops would block it (F121). Who reads the file rotates it.
 func (m Member) logging() []arg {
 	args := []arg{{"logger", "zap"}}
 	if m.LogFile != "" {
-		args = append(args,
-			arg{"log-outputs", m.LogFile},
-			arg{"enable-log-rotation", "true"},
-			arg{"log-rotation-config-json", `{"maxsize":50,"maxage":0,"maxbackups":3,"localtime":false,"compress":false}`})
+		args = append(args, arg{"log-outputs", m.LogFile})
 	}
 	return args
 }
@@ -163,10 +152,12 @@ func (m minor) safety(extra map[string]string) []arg {
 // defaults are the user's to change. Every minor snapshots after 10,000
 // entries, as 3.6 and later do by themselves: the memory held, the time a start
 // takes, and the wait before a version change (F200) are all by that number.
-// Progress every 5 s lets watchers know how far they are.
+// Progress every 5 s lets watchers know how far they are. Nobody here uses the
+// gateway, which needs a server certificate that is a client's too (F132).
 func (m minor) defaults(extra map[string]string) []arg {
 	var args []arg
 	for _, a := range []arg{
+		{"enable-grpc-gateway", "false"},
 		{"tls-min-version", "TLS1.2"},
 		{"snapshot-count", "10000"},
 		{"watch-progress-notify-interval", "5s"},
@@ -183,70 +174,4 @@ func (m minor) defaults(extra map[string]string) []arg {
 		args = append(args, a)
 	}
 	return args
-}
-
-func (m Member) check() error {
-	for _, path := range []struct{ what, value string }{
-		{"data directory", m.DataDir},
-		{"server certificate", m.Certs.ServerCert}, {"server key", m.Certs.ServerKey}, {"client authority", m.Certs.ClientCA},
-		{"peer certificate", m.Certs.PeerCert}, {"peer key", m.Certs.PeerKey}, {"peer authority", m.Certs.PeerCA},
-	} {
-		if !filepath.IsAbs(path.value) {
-			return fmt.Errorf("the path of the %s is not absolute: %q", path.what, path.value)
-		}
-	}
-	for _, path := range []string{m.WALDir, m.LogFile} {
-		if path != "" && !filepath.IsAbs(path) {
-			return fmt.Errorf("a path is not absolute: %q", path)
-		}
-	}
-	// etcd reads lists separated by commas in these.
-	for _, word := range []string{m.Name, m.PeerCN} {
-		if word == "" || strings.ContainsAny(word, ",=") {
-			return fmt.Errorf("%q is not usable as a name", word)
-		}
-	}
-	if m.Token == "" {
-		return errors.New("there is no cluster token")
-	}
-	if !slices.Contains(strings.Split(m.InitialCluster, ","), m.Name+"="+m.PeerURL) {
-		return fmt.Errorf("the initial cluster %q does not have the member itself", m.InitialCluster)
-	}
-	for _, address := range []string{m.ClientURL, m.PeerURL} {
-		if err := checkURL(address); err != nil {
-			return err
-		}
-	}
-	return checkSettings(m.Settings)
-}
-
-func checkURL(address string) error {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Scheme != "https" || parsed.Port() == "" || parsed.Path != "" || net.ParseIP(parsed.Hostname()) == nil {
-		return fmt.Errorf("%q is not of the form https://IP:PORT", address)
-	}
-	return nil
-}
-
-func checkSettings(s protocol.Settings) error {
-	heartbeat, election := s.HeartbeatMilliseconds, s.ElectionMilliseconds
-	if heartbeat == 0 {
-		heartbeat = 100
-	}
-	if election == 0 {
-		election = 1000
-	}
-	switch {
-	case s.QuotaBackendBytes < 0:
-		return fmt.Errorf("quota of %d bytes", s.QuotaBackendBytes)
-	case heartbeat < 0 || election < 5*heartbeat || election > 50_000:
-		return fmt.Errorf("election timeout of %d ms with a heartbeat every %d ms: it must be five heartbeats at least and 50 s at most", election, heartbeat)
-	}
-	if s.AutoCompactionRetention == "" {
-		return nil
-	}
-	if d, err := time.ParseDuration(s.AutoCompactionRetention); err != nil || d <= 0 {
-		return fmt.Errorf("auto-compaction retention %q is not a duration", s.AutoCompactionRetention)
-	}
-	return nil
 }

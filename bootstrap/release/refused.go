@@ -16,7 +16,6 @@ var refused = map[string]string{
 	"client-key-file":             setByManager,
 	"config-file":                 setByManager,
 	"data-dir":                    setByManager,
-	"enable-grpc-gateway":         setByManager,
 	"enable-log-rotation":         setByManager,
 	"initial-advertise-peer-urls": setByManager,
 	"initial-cluster":             setByManager,
