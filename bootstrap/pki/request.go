@@ -87,12 +87,15 @@ func parseRequest(csrPEM []byte) (*x509.CertificateRequest, error) {
 
 func excessOf(request *x509.CertificateRequest, allowed Leaf) []string {
 	var excess []string
-	if request.Subject.CommonName != allowed.Name {
-		excess = append(excess, fmt.Sprintf("name %q", request.Subject.CommonName))
+	if request.Subject.CommonName == "" {
+		excess = append(excess, `name ""`)
 	}
-	for _, attribute := range request.Subject.Names {
-		if !attribute.Type.Equal(commonName) {
+	for _, attribute := range request.Subject.Names { // there may be several names
+		switch {
+		case !attribute.Type.Equal(commonName):
 			excess = append(excess, fmt.Sprintf("subject attribute %s", attribute.Type))
+		case attribute.Value != any(allowed.Name):
+			excess = append(excess, fmt.Sprintf("name %q", attribute.Value))
 		}
 	}
 	for _, ip := range request.IPAddresses {
