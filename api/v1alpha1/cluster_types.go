@@ -67,7 +67,7 @@ type EtcdClusterSpec struct {
 
 	// Etcd holds etcd's own settings.
 	//
-	// +kubebuilder:default={}
+	// +kubebuilder:default={heartbeatInterval: "100ms", electionTimeout: "1s"}
 	// +optional
 	Etcd EtcdSettings `json:"etcd,omitzero"`
 
@@ -120,7 +120,7 @@ type MachineTemplate struct {
 
 // EtcdSettings are the same on every member.
 //
-// +kubebuilder:validation:XValidation:rule="!self.?electionTimeout.orValue('1s').matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || !self.?heartbeatInterval.orValue('100ms').matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self.?electionTimeout.orValue('1s')).getMilliseconds() >= 5 * duration(self.?heartbeatInterval.orValue('100ms')).getMilliseconds()",message="electionTimeout (1s unless set) must be at least five times heartbeatInterval (100ms unless set)"
+// +kubebuilder:validation:XValidation:rule="!self.electionTimeout.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || !self.heartbeatInterval.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$') || duration(self.electionTimeout).getMilliseconds() >= 5 * duration(self.heartbeatInterval).getMilliseconds()",message="electionTimeout must be at least five times heartbeatInterval"
 type EtcdSettings struct {
 	// QuotaBackendBytes is the size of the database at which etcd takes no
 	// more writes.
@@ -131,8 +131,9 @@ type EtcdSettings struct {
 	QuotaBackendBytes resource.Quantity `json:"quotaBackendBytes,omitzero"`
 
 	// HeartbeatInterval of the leader; about the longest round trip between
-	// members. Default 100ms.
+	// members.
 	//
+	// +kubebuilder:default="100ms"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="heartbeatInterval must be a duration like 500ms, 30s or 1h30m"
@@ -140,8 +141,9 @@ type EtcdSettings struct {
 	// +optional
 	HeartbeatInterval *metav1.Duration `json:"heartbeatInterval,omitempty"`
 
-	// ElectionTimeout of followers; ten round trips, at most 50s. Default 1s.
+	// ElectionTimeout of followers; ten round trips, at most 50s.
 	//
+	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="electionTimeout must be a duration like 500ms, 30s or 1h30m"
@@ -181,7 +183,7 @@ type ReleaseSource struct {
 	// SHA256 of the archive by architecture (amd64, arm64), in hex. Without
 	// it the mirror's SHA256SUMS is believed.
 	//
-	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['amd64', 'arm64'])",message="sha256 is by architecture: amd64 or arm64"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^[0-9a-f]{64}$'))",message="sha256 must be 64 hexadecimal digits in lower case"
 	// +optional

@@ -66,7 +66,7 @@ type EtcdMachineSpec struct {
 
 // EtcdMachineStatus is a report, but for Enrolled.
 //
-// +kubebuilder:validation:XValidation:rule="oldSelf.?enrolled.orValue(”) == ” || self.?enrolled.orValue(”) == oldSelf.enrolled",message="enrolled cannot change: a machine enrols once"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.enrolled) || has(self.enrolled) && self.enrolled == oldSelf.enrolled",message="enrolled cannot change: a machine enrols once"
 type EtcdMachineStatus struct {
 	// Phase in a word: Pending, Provisioned, Enrolled, Joining, Running,
 	// Unreachable, Leaving.
