@@ -1,0 +1,2 @@
+// Package wire belongs to the driver above it.
+package wire

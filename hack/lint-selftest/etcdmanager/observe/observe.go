@@ -1,0 +1,11 @@
+// Package observe may use clients and clocks.
+package observe
+
+import (
+	"time"
+
+	_ "k8s.io/client-go/kubernetes"
+	_ "sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func now() time.Time { return time.Now() }

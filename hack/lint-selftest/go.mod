@@ -1,0 +1,3 @@
+module github.com/etcdmanager/etcdmanager
+
+go 1.26.0
