@@ -13,6 +13,11 @@ import (
 // gone for good. A driver that cannot tell returns another error (F162).
 var ErrNotFound = errors.New("machine not found")
 
+// ErrInvalid says that what is asked for can never be done as it is asked, for
+// example with a config that the driver does not understand. Every other error
+// is worth another try.
+var ErrInvalid = errors.New("invalid machine")
+
 // Actuator creates and deletes the machines etcd runs on. Every method is
 // idempotent; the machine's UID identifies it across retries and restarts of
 // the controller (F160). Names may repeat, UIDs don't.
