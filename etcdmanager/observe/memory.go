@@ -1,0 +1,58 @@
+package observe
+
+import (
+	"sync"
+	"time"
+)
+
+// memory holds since when things have been as they are. It is all that is
+// remembered between two looks, and a restart that forgets it only makes the
+// controller more patient.
+type memory struct {
+	mu sync.Mutex
+	by map[string]*trace // by machine UID
+}
+
+type trace struct {
+	clusterUID  string
+	silentSince time.Time
+	goneSince   time.Time
+	progressAt  time.Time
+	progress    string
+}
+
+func (m *memory) note(clusterUID, uid string, now time.Time, serving, gone bool, progress string) trace {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.by[uid]
+	if t == nil {
+		t = &trace{clusterUID: clusterUID, progress: progress}
+		m.by[uid] = t
+	}
+	t.silentSince = since(t.silentSince, !serving, now)
+	t.goneSince = since(t.goneSince, gone, now)
+	if t.progress != progress {
+		t.progress, t.progressAt = progress, now
+	}
+	return *t
+}
+
+func since(before time.Time, holds bool, now time.Time) time.Time {
+	switch {
+	case !holds:
+		return time.Time{}
+	case before.IsZero():
+		return now
+	}
+	return before
+}
+
+func (m *memory) forget(drop func(clusterUID, machineUID string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for uid, t := range m.by {
+		if drop(t.clusterUID, uid) {
+			delete(m.by, uid)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// Package observe looks at the world: it asks actuators, agents and etcd, each
+// with a deadline and all machines at once, and builds what plan decides on.
+// It changes nothing.
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
+	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
+	"github.com/etcdmanager/etcdmanager/etcdmanager/credentials"
+	"github.com/etcdmanager/etcdmanager/etcdmanager/machine"
+	"github.com/etcdmanager/etcdmanager/etcdmanager/plan"
+)
+
+// deadline of each question to one machine.
+const deadline = 2 * time.Second
+
+// Observer looks at clusters. Its zero value is not usable; see New.
+type Observer struct {
+	Actuators map[string]machine.Actuator
+	Now       func() time.Time
+
+	contacts contacts
+	memory   memory
+}
+
+// New makes an Observer.
+func New(actuators map[string]machine.Actuator, now func() time.Time) *Observer {
+	return &Observer{
+		Actuators: actuators, Now: now,
+		contacts: contacts{by: map[string]*Contact{}}, memory: memory{by: map[string]*trace{}},
+	}
+}
+
+// Close ends all connections.
+func (o *Observer) Close() { o.contacts.forget(func(string, string) bool { return true }) }
+
+// Forget drops what is remembered of a cluster's machines but for those that
+// are still there.
+func (o *Observer) Forget(clusterUID string, there []v1alpha1.EtcdMachine) {
+	drop := func(cluster, machine string) bool {
+		return cluster == clusterUID && !slices.ContainsFunc(there, func(m v1alpha1.EtcdMachine) bool { return string(m.UID) == machine })
+	}
+	o.contacts.forget(drop)
+	o.memory.forget(drop)
+}
+
+// View is one observation: the World to decide on and what steps need to be
+// carried out.
+type View struct {
+	World    plan.World
+	Machines map[string]*Machine // by name
+	// ClusterID and Members are from the linearizable list, if it was had.
+	ClusterID string
+}
+
+// Machine is one machine as it was just seen.
+type Machine struct {
+	Object   *v1alpha1.EtcdMachine
+	Instance machine.Instance
+	Address  string
+	Contact  *Contact       // nil without address
+	Seen     *protocol.Seen // nil if its agent did not answer, or only with its bootstrap identity
+	AgentErr error
+	Etcd     plan.Status
+	EtcdErr  error
+	Revision int64
+	DBSize   int64
+	serving  bool
+	reached  bool // the agent answered, with whatever identity
+}
+
+// Observe looks at a cluster and its machines.
+func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.EtcdCluster, record v1alpha1.ClusterRecord, machines []v1alpha1.EtcdMachine, a credentials.Authorities) *View {
+	view := &View{Machines: map[string]*Machine{}}
+	var wg sync.WaitGroup
+	for i := range machines {
+		m := &Machine{Object: &machines[i]}
+		view.Machines[m.Object.Name] = m
+		wg.Go(func() { o.look(ctx, cluster, m, a) })
+	}
+	wg.Wait()
+	now := o.Now()
+	view.World = plan.World{Now: now, Spec: specOf(cluster), Record: recordOf(record)}
+	for _, name := range slices.SortedFunc(mapKeys(view.Machines), byNumber) {
+		view.World.Machines = append(view.World.Machines, o.planMachine(view, view.Machines[name], record, now))
+	}
+	o.members(ctx, view)
+	return view
+}
+
+func (o *Observer) look(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *Machine, a credentials.Authorities) {
+	m.Address = m.Object.Status.Address
+	o.askActuator(ctx, cluster, m)
+	if len(m.Instance.Addresses) > 0 {
+		m.Address = m.Instance.Addresses[0]
+	}
+	if m.Address == "" {
+		return
+	}
+	contact, err := o.contacts.get(string(cluster.UID), string(m.Object.UID), m.Address, a, o.Now())
+	if err != nil {
+		m.AgentErr = err
+		return
+	}
+	m.Contact = contact
+	var wg sync.WaitGroup
+	wg.Go(func() { m.askAgent(ctx) })
+	wg.Go(func() { m.askEtcd(ctx) })
+	wg.Wait()
+}
+
+func (o *Observer) askActuator(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *Machine) {
+	if m.Object.Status.Requested == nil {
+		return
+	}
+	actuator, ok := o.Actuators[m.Object.Spec.Actuator]
+	if !ok {
+		m.Instance.Message = fmt.Sprintf("no actuator is named %q", m.Object.Spec.Actuator)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*deadline)
+	defer cancel()
+	instance, err := actuator.Observe(ctx, MachineFor(cluster, m.Object))
+	switch {
+	case errors.Is(err, machine.ErrNotFound):
+		m.Instance = machine.Instance{State: machine.State(plan.InstanceGone)}
+	case err != nil:
+		m.Instance = machine.Instance{Message: err.Error()}
+	default:
+		m.Instance = instance
+	}
+}
+
+func (m *Machine) askAgent(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	seen, err := m.Contact.Agent.Seen(ctx, false)
+	if err != nil {
+		m.AgentErr = err
+		return
+	}
+	m.reached = true
+	if seen.MachineUID != string(m.Object.UID) {
+		m.AgentErr = fmt.Errorf("the agent is of machine %s", seen.MachineUID)
+		return
+	}
+	// Whoever holds the bootstrap identity may ask to be enrolled and is
+	// believed nothing else.
+	if !m.Contact.firstContact.Load() {
+		m.Seen = &seen
+	}
+}
+
+// mapKeys and byNumber give machines an order: by their number, which is
+// their age.
+func mapKeys(m map[string]*Machine) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func byNumber(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+// MachineFor is what an actuator is told of a machine.
+func MachineFor(cluster *v1alpha1.EtcdCluster, m *v1alpha1.EtcdMachine) machine.Machine {
+	var config json.RawMessage
+	if cluster != nil && cluster.Spec.MachineTemplate.Config != nil {
+		config = cluster.Spec.MachineTemplate.Config.Raw
+	}
+	return machine.Machine{
+		UID: string(m.UID), Name: m.Name, Namespace: m.Namespace,
+		Cluster: m.Spec.Cluster, ClusterUID: m.Spec.ClusterUID, FailureDomain: m.Spec.FailureDomain,
+		Tags: map[string]string{
+			v1alpha1.LabelCluster: m.Spec.Cluster, v1alpha1.LabelClusterUID: m.Spec.ClusterUID,
+			"etcdmanager.io/machine-uid": string(m.UID),
+		},
+		Config: config,
+	}
+}
+
+// ObserveObjects is a view of objects alone, for a cluster that can't be
+// talked to any more and is being deleted.
+func (o *Observer) ObserveObjects(cluster *v1alpha1.EtcdCluster, record v1alpha1.ClusterRecord, machines []v1alpha1.EtcdMachine) *View {
+	view := &View{Machines: map[string]*Machine{}}
+	now := o.Now()
+	view.World = plan.World{Now: now, Spec: specOf(cluster), Record: recordOf(record)}
+	for i := range machines {
+		m := &Machine{Object: &machines[i]}
+		view.Machines[m.Object.Name] = m
+		view.World.Machines = append(view.World.Machines, o.planMachine(view, m, record, now))
+	}
+	return view
+}

@@ -1,0 +1,119 @@
+package observe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
+	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
+	"github.com/etcdmanager/etcdmanager/bootstrap/release"
+	"github.com/etcdmanager/etcdmanager/etcdmanager/plan"
+)
+
+// probeFresh is how old another's probe may be to be believed.
+const probeFresh = 6 * time.Second
+
+func specOf(cluster *v1alpha1.EtcdCluster) plan.Spec {
+	return plan.Spec{
+		Name: cluster.Name, Replicas: int(cluster.Spec.Replicas), Paused: cluster.Spec.Paused,
+		Deleting:  !cluster.DeletionTimestamp.IsZero(),
+		DeadAfter: cluster.Spec.Repair.DeadAfter.Duration, FailureDomains: cluster.Spec.MachineTemplate.FailureDomains,
+		Invalid: invalid(cluster.Spec),
+	}
+}
+
+// invalid says what the API server's rules cannot check.
+func invalid(spec v1alpha1.EtcdClusterSpec) string {
+	if err := release.Check(spec.Version); err != nil {
+		return err.Error()
+	}
+	if err := release.CheckArgs(spec.Version, spec.Etcd.ExtraArgs); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func recordOf(r v1alpha1.ClusterRecord) plan.Record {
+	record := plan.Record{
+		Token: r.Token, Founders: r.Founders, Founded: r.Founded, ClusterID: r.ClusterID,
+		NextMachine: r.NextMachine, Failures: int(r.Failures),
+	}
+	if r.FailedAt != nil {
+		record.FailedAt = r.FailedAt.Time
+	}
+	if r.Operation != nil {
+		record.Operation = &plan.Operation{
+			Kind: plan.OperationKind(r.Operation.Kind), Machine: r.Operation.Machine, MemberID: r.Operation.MemberID,
+			PeerURL: r.Operation.PeerURL, Reason: r.Operation.Reason, Started: r.Operation.Started.Time,
+		}
+	}
+	return record
+}
+
+func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRecord, now time.Time) plan.Machine {
+	p := plan.Machine{
+		Name: m.Object.Name, FailureDomain: m.Object.Spec.FailureDomain,
+		Deleting: !m.Object.DeletionTimestamp.IsZero(), Requested: m.Object.Status.Requested != nil,
+		Instance: plan.InstanceState(m.Instance.State), Agent: agentOf(m, record),
+		Status: m.Etcd, Serving: m.serving || view.othersSee(m, now),
+	}
+	_, p.ReplaceAsked = m.Object.Annotations[v1alpha1.AnnotationReplace]
+	if m.Address != "" {
+		p.PeerURL = PeerURL(m.Address)
+	}
+	if m.Seen != nil && !p.Status.Known && fresh(m.Seen.Probe, m.Seen.Time) {
+		p.Status = statusOf(m.Seen.Probe)
+	}
+	if record.ClusterID != "" && p.Status.Known && p.Status.ClusterID != record.ClusterID {
+		p.Serving = false // another incarnation answers here (F163)
+	}
+	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, p.Serving, p.Instance == plan.InstanceGone, progressOf(m))
+	p.SilentSince, p.GoneSince, p.ProgressAt = t.silentSince, t.goneSince, t.progressAt
+	return p
+}
+
+func agentOf(m *Machine, record v1alpha1.ClusterRecord) plan.Agent {
+	a := plan.Agent{Reachable: m.reached && m.AgentErr == nil}
+	if m.Seen == nil {
+		return a
+	}
+	a.Enrolled, a.Fenced, a.Running = m.Seen.Enrolled, m.Seen.Fenced, m.Seen.Process.Running
+	a.Data, a.MemberID, a.Refusal = plan.DataState(m.Seen.Data.State), m.Seen.Data.MemberID, m.Seen.Refusal
+	a.ReleaseReady = m.Seen.Release.State == protocol.ReleaseReady
+	if w := m.Seen.Wanted; w != nil && w.Run && w.Token == record.Token {
+		a.Declared = true
+		peers := make([]plan.Peer, 0, len(w.InitialCluster))
+		for _, p := range w.InitialCluster {
+			peers = append(peers, plan.Peer{Name: p.Name, URL: p.URL})
+		}
+		a.DeclaredPeers = plan.PeersKey(peers)
+	}
+	return a
+}
+
+// othersSee says that a machine's own agent got an answer from its etcd a
+// moment ago, though we did not (F168, F169).
+func (v *View) othersSee(m *Machine, _ time.Time) bool {
+	return m.Seen != nil && m.Seen.Probe.Serving && fresh(m.Seen.Probe, m.Seen.Time)
+}
+
+// fresh compares two times of the same clock, the machine's.
+func fresh(p protocol.Probe, machineNow time.Time) bool {
+	return !p.At.IsZero() && machineNow.Sub(p.At) < probeFresh
+}
+
+func statusOf(p protocol.Probe) plan.Status {
+	return plan.Status{
+		Known: p.MemberID != "", MemberID: p.MemberID, ClusterID: p.ClusterID, Leader: p.Leader, Learner: p.Learner,
+		Committed: p.RaftIndex, Applied: p.AppliedIndex, Alarms: p.Alarms, Version: p.Version,
+	}
+}
+
+// progressOf changes whenever a joining machine gets further.
+func progressOf(m *Machine) string {
+	s := fmt.Sprintf("%s %s %t", m.Instance.State, m.Address, m.reached)
+	if m.Seen != nil {
+		s += fmt.Sprintf(" %t %s %d %t %d", m.Seen.Enrolled, m.Seen.Release.State, m.Seen.Release.Bytes, m.Seen.Process.Running, m.Seen.Probe.AppliedIndex)
+	}
+	return s + fmt.Sprintf(" %d", m.Etcd.Applied)
+}
