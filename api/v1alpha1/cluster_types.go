@@ -196,7 +196,7 @@ type Repair struct {
 	// who can see before it is replaced. A machine that its actuator knows to
 	// be gone is replaced at once.
 	//
-	// +kubebuilder:default="5m"
+	// +kubebuilder:default="5m0s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,3}$')",message="deadAfter must be a duration like 500ms, 30s or 1h30m"

@@ -111,9 +111,6 @@ func (a *API) Stop(ctx context.Context) error {
 	return a.lock.Release()
 }
 
-// Parts are the names below Dir that Start makes, for who removes them.
-func Parts() []string { return []string{kubeconfigName, stateName} }
-
 // EndLeftovers ends processes of a management API whose parent died and left
 // them. The caller holds the lock of dir.
 func EndLeftovers(ctx context.Context, dir string) error {
