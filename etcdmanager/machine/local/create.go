@@ -109,7 +109,7 @@ func (a *Actuator) start(ctx context.Context, s *store, uid string, bootstrap []
 	if err != nil {
 		return err
 	}
-	_, running, err := a.agent(s, uid)
+	running, err := a.agentRuns(s, uid)
 	if err != nil || running {
 		return err
 	}
@@ -117,12 +117,8 @@ func (a *Actuator) start(ctx context.Context, s *store, uid string, bootstrap []
 	if err := free(ctx, r.Address, portAgent); err != nil {
 		return fmt.Errorf("its address is in use by another process: %w", err)
 	}
-	// A machine that never came as far as first contact needs an identity that
-	// has not expired; any other does not look at it again.
-	if len(bootstrap) > 0 {
-		if err := s.writeFile(filepath.Join(uid, bootstrapFile), bootstrap); err != nil {
-			return err
-		}
+	if err := s.refreshBootstrap(uid, bootstrap); err != nil {
+		return err
 	}
 	p, err := a.launch(s, r)
 	if err != nil {
@@ -130,6 +126,16 @@ func (a *Actuator) start(ctx context.Context, s *store, uid string, bootstrap []
 	}
 	a.log.Info("agent started", "cluster", r.Cluster, "machine", r.Name, "uid", uid, "address", r.Address, "pid", p.PID)
 	return s.writePID(uid, p)
+}
+
+// refreshBootstrap gives a machine that was stopped before its first contact an
+// identity that has not expired. One that was enrolled has removed the file.
+func (s *store) refreshBootstrap(uid string, bootstrap []byte) error {
+	name := filepath.Join(uid, bootstrapFile)
+	if waiting, err := s.exists(name); err != nil || !waiting || len(bootstrap) == 0 {
+		return err
+	}
+	return s.writeFile(name, bootstrap)
 }
 
 // launch starts the agent in a session of its own, with files only: a pipe

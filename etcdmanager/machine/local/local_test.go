@@ -288,7 +288,14 @@ func TestParentMissing(t *testing.T) {
 
 func TestDirectoryOfMachineRemovedByHand(t *testing.T) {
 	r := newRig(t)
-	r.create()
+	etcd := r.create().Addresses[0] + ":2379"
+	machinetest.Eventually(t, r.ctx, "etcd is up and writes no more", func() bool {
+		c, err := net.Dial("tcp", etcd)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
 	if err := os.RemoveAll(r.path()); err != nil {
 		t.Fatal(err)
 	}
@@ -381,6 +388,30 @@ func TestDirectoryBehindLink(t *testing.T) {
 	}
 	if left := r.Remains(t, demo); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// A machine is enrolled once: fresh bootstrap data reaches only one that was not.
+func TestBootstrapDataOfStoppedMachine(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	const fresh = `{"key":"fresh"}`
+	r.Stop(t, demo)
+	if err := r.Create(r.ctx, demo, []byte(fresh)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(r.path("bootstrap.json")); err != nil || string(got) != fresh {
+		t.Errorf("bootstrap data before the first contact: %s, %v", got, err)
+	}
+	r.Stop(t, demo)
+	if err := os.Remove(r.path("bootstrap.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Create(r.ctx, demo, []byte(fresh)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.path("bootstrap.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an enrolled machine was given bootstrap data again: %v", err)
 	}
 }
 

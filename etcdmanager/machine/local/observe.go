@@ -33,7 +33,7 @@ func (a *Actuator) Observe(ctx context.Context, m machine.Machine) (machine.Inst
 		return machine.Instance{}, err
 	}
 	instance.Addresses = []string{r.Address}
-	_, running, err := a.agent(s, m.UID)
+	running, err := a.agentRuns(s, m.UID)
 	if err != nil {
 		return machine.Instance{}, err
 	}
@@ -80,21 +80,18 @@ func (a *Actuator) absent(s *store, uid string) error {
 	return fmt.Errorf("machine %s: %s", uid, instance.Message)
 }
 
-// agent finds the machine's agent, by its PID file or, when a crash came
-// between the start and the file, among all processes.
-func (a *Actuator) agent(s *store, uid string) (process, bool, error) {
+// agentRuns looks for the machine's agent, by its PID file or, when a crash
+// came between the start and the file, among all processes.
+func (a *Actuator) agentRuns(s *store, uid string) (bool, error) {
 	p, err := s.readPID(uid)
 	if err != nil {
-		return process{}, false, err
+		return false, err
 	}
 	if running, err := p.running(); err != nil || running {
-		return p, running, err
+		return running, err
 	}
 	agents, _, err := processesOf(filepath.Join(a.machines, uid))
-	if err != nil || len(agents) == 0 {
-		return process{}, false, err
-	}
-	return agents[0], true, nil
+	return len(agents) > 0, err
 }
 
 // readPID returns the agent as it was started last, or none.

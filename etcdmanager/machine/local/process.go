@@ -29,9 +29,16 @@ type process struct {
 
 // stat is the part of /proc/PID/stat that matters here.
 type stat struct {
-	state  string
-	parent int
-	start  uint64
+	state   string
+	parent  int
+	threads int
+	start   uint64
+}
+
+// ended says that nothing of the process is left but its exit status. A dead
+// first thread alone does not say so: others may still hold files and ports.
+func (s stat) ended() bool {
+	return (s.state == "Z" || s.state == "X") && s.threads <= 1
 }
 
 func bootID() (string, error) {
@@ -56,11 +63,15 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
 	}
+	threads, err := strconv.Atoi(fields[17])
+	if err != nil {
+		return stat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)
 	if err != nil {
 		return stat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
 	}
-	return stat{fields[0], parent, start}, nil
+	return stat{fields[0], parent, threads, start}, nil
 }
 
 // identify makes a PID that is in use now into a process.
@@ -96,7 +107,7 @@ func (p process) running() (bool, error) {
 	if boot != p.Boot || st.start != p.Start {
 		return false, nil
 	}
-	if st.state != "Z" && st.state != "X" {
+	if !st.ended() {
 		return true, nil
 	}
 	if st.parent == os.Getpid() {

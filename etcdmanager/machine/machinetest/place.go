@@ -124,5 +124,6 @@ func alive(pid int) bool {
 		return false
 	}
 	rest := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-	return len(rest) > 0 && rest[0] != "Z" && rest[0] != "X"
+	// A dead first thread with others is not the end: they hold its ports.
+	return len(rest) > 17 && (rest[0] != "Z" && rest[0] != "X" || rest[17] > "1")
 }

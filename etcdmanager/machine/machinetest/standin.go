@@ -1,6 +1,7 @@
 package machinetest
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net"
@@ -28,12 +29,12 @@ func StandIn() {
 	os.Exit(0)
 }
 
-// EtcdPIDFile, in the agent's directory, is where the stand-in writes its
-// etcd's PID.
-const EtcdPIDFile = "etcd.pid"
-
-// startsFile, in the agent's directory, has a line for every start.
-const startsFile = "starts"
+// Files in the agent's directory: the PID of its etcd, and a line for every
+// start of the agent.
+const (
+	etcdPIDFile = "etcd.pid"
+	startsFile  = "starts"
+)
 
 func standIn(role string, arguments []string) error {
 	flags := flag.NewFlagSet(role, flag.ContinueOnError)
@@ -47,19 +48,19 @@ func standIn(role string, arguments []string) error {
 	port := 2378
 	if role == "etcd" {
 		port = 2379
+		if err := os.MkdirAll(*data, 0o700); err != nil {
+			return err
+		}
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(*address, strconv.Itoa(port)))
+	listener, err := listen(*address, port)
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // the process ends
-	if role == "etcd" {
-		err = os.MkdirAll(*data, 0o700)
-	} else {
-		err = startAgent(*dir, *address, *bootstrap)
-	}
-	if err != nil {
-		return err
+	defer listener.Close()
+	if role == "agent" {
+		if err := startAgent(*dir, *address, *bootstrap); err != nil {
+			return err
+		}
 	}
 	for { // until SIGTERM
 		c, err := listener.Accept()
@@ -72,9 +73,16 @@ func standIn(role string, arguments []string) error {
 	}
 }
 
+func listen(address string, port int) (net.Listener, error) {
+	var config net.ListenConfig
+	return config.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+}
+
 func startAgent(dir, address, bootstrap string) error {
-	if content, err := os.ReadFile(bootstrap); err != nil || len(content) == 0 {
-		return fmt.Errorf("no bootstrap data in %s: %v", bootstrap, err)
+	if content, err := os.ReadFile(bootstrap); err != nil {
+		return err
+	} else if len(content) == 0 {
+		return fmt.Errorf("no bootstrap data in %s", bootstrap)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -93,7 +101,7 @@ func startAgent(dir, address, bootstrap string) error {
 }
 
 func startEtcd(dir, address string) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort(address, "2379"))
+	listener, err := listen(address, 2379)
 	if err != nil {
 		return nil // it runs
 	}
@@ -106,5 +114,5 @@ func startEtcd(dir, address string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, EtcdPIDFile), []byte(strconv.Itoa(etcd.Pid)), 0o600)
+	return os.WriteFile(filepath.Join(dir, etcdPIDFile), []byte(strconv.Itoa(etcd.Pid)), 0o600)
 }
