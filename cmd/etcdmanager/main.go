@@ -40,6 +40,9 @@ Exit status: 0 if all went well, 1 for a failure, 2 for wrong use.`,
 		upCommand(),
 		downCommand(),
 		agentCommand(),
+		controllerCommand(),
+		demoCommand(),
+		clientEnvCommand(),
 		versionCommand(),
 	)
 	return root
