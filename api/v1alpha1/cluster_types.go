@@ -48,7 +48,7 @@ type EtcdClusterSpec struct {
 	// tolerates no more failures than the odd number below it).
 	//
 	// +kubebuilder:default=3
-	// +kubebuilder:validation:XValidation:rule="self in [1, 3, 5, 7]",message="replicas must be 1, 3, 5 or 7: an even number of members tolerates no more failures than one less"
+	// +kubebuilder:validation:XValidation:rule="self < 0 || self in [1, 3, 5, 7]",message="replicas must be 1, 3, 5 or 7: an even number of members tolerates no more failures than one less"
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
@@ -126,7 +126,7 @@ type EtcdSettings struct {
 	// more writes.
 	//
 	// +kubebuilder:default="8Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Mi')) >= 0",message="quotaBackendBytes must be at least 16Mi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('16Mi')) >= 0",message="quotaBackendBytes must be at least 16Mi"
 	// +optional
 	QuotaBackendBytes resource.Quantity `json:"quotaBackendBytes,omitzero"`
 
