@@ -13,6 +13,7 @@ const (
 	outputLimit  = 1 << 20
 	stderrLimit  = 64 << 10
 	lineLimit    = 4 << 10
+	lineCost     = 64 // of a line besides its text
 	messageLimit = 1 << 10
 )
 
@@ -61,11 +62,11 @@ func (l *lines) flush() {
 	l.rest = l.rest[:0]
 	switch {
 	case line == "" || l.muted:
-	case l.logged+len(line) > stderrLimit:
+	case l.logged+len(line)+lineCost > stderrLimit:
 		l.muted = true
 		l.log.Warn("the actuator says more than is logged", "limit", stderrLimit)
 	default:
-		l.logged += len(line)
+		l.logged += len(line) + lineCost
 		l.log.Info("actuator says", "line", l.secret.cleanTo(line, lineLimit))
 	}
 }

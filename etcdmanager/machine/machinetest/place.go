@@ -45,7 +45,7 @@ func Kill(t *testing.T, pid int) {
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil && err != unix.ESRCH {
 		t.Fatalf("kill process %d: %v", pid, err)
 	}
-	Eventually(t, t.Context(), "process "+strconv.Itoa(pid)+" ended", func() bool { return !alive(pid) })
+	Eventually(t, t.Context(), "process "+strconv.Itoa(pid)+" ended", func() bool { return !Alive(pid) })
 }
 
 // Blind is Driver.Blind: the directory is as empty as the mount point of a disk
@@ -110,7 +110,7 @@ func (p Place) PIDs(t *testing.T, m machine.Machine) []int {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && bytes.Contains(line, []byte(filepath.Join(p.Machines, m.UID)+"/")) && alive(pid) {
+		if err == nil && bytes.Contains(line, []byte(filepath.Join(p.Machines, m.UID)+"/")) && Alive(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -118,7 +118,8 @@ func (p Place) PIDs(t *testing.T, m machine.Machine) []int {
 	return pids
 }
 
-func alive(pid int) bool {
+// Alive says whether anything of a process is left but its exit status.
+func Alive(pid int) bool {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return false
