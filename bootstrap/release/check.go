@@ -48,9 +48,12 @@ func (m Member) check() error {
 	return checkSettings(m.Settings)
 }
 
+// checkURL wants IP addresses: etcd listens on nothing else, and names would
+// make peers depend on DNS (F189, F190).
 func checkURL(address string) error {
 	parsed, err := url.Parse(address)
-	if err != nil || parsed.Scheme != "https" || parsed.Port() == "" || parsed.Path != "" || net.ParseIP(parsed.Hostname()) == nil {
+	if err != nil || net.ParseIP(parsed.Hostname()) == nil || parsed.Port() == "" ||
+		address != "https://"+net.JoinHostPort(parsed.Hostname(), parsed.Port()) {
 		return fmt.Errorf("%q is not of the form https://IP:PORT", address)
 	}
 	return nil

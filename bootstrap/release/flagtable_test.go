@@ -103,7 +103,7 @@ func probeKind(t *testing.T, etcd, name string) (kind, bool) {
 		return "", false
 	case strings.Contains(said, "invalid boolean value"):
 		return boolean, true
-	case !strings.Contains(said, "parse error"):
+	case !strings.Contains(said, "parse error") && !strings.Contains(said, "strconv."):
 		return text, true
 	case parses("1s"):
 		return duration, true

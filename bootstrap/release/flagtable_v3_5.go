@@ -74,7 +74,7 @@ var flags3_5 = map[string]kind{
 	"log-outputs":                                       text,
 	"log-rotation-config-json":                          text,
 	"logger":                                            text,
-	"max-concurrent-streams":                            text,
+	"max-concurrent-streams":                            unsigned,
 	"max-request-bytes":                                 unsigned,
 	"max-snapshots":                                     unsigned,
 	"max-txn-ops":                                       unsigned,

@@ -75,7 +75,7 @@ var flags3_7 = map[string]kind{
 	"log-outputs":                          text,
 	"log-rotation-config-json":             text,
 	"logger":                               text,
-	"max-concurrent-streams":               text,
+	"max-concurrent-streams":               unsigned,
 	"max-learners":                         integer,
 	"max-request-bytes":                    unsigned,
 	"max-snapshots":                        unsigned,

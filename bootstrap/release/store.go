@@ -95,13 +95,20 @@ func (s store) commit(digest string) error {
 // swap renames the release into its place. A damaged one or one of another
 // archive that is there changes places with it, so that at no moment there is
 // none, and goes with the staging directory. Processes that run from it keep
-// their files.
+// their files. Few file systems cannot do that; there it is moved out first.
 func (s store) swap() error {
 	err := os.Rename(s.release(), s.final())
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
-		return unix.Renameat2(unix.AT_FDCWD, s.release(), unix.AT_FDCWD, s.final(), unix.RENAME_EXCHANGE)
+	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
+		return err
 	}
-	return err
+	err = unix.Renameat2(unix.AT_FDCWD, s.release(), unix.AT_FDCWD, s.final(), unix.RENAME_EXCHANGE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	if err := os.Rename(s.final(), filepath.Join(s.staging(), "former")); err != nil {
+		return err
+	}
+	return os.Rename(s.release(), s.final())
 }
 
 // lock waits until nobody else is at work on the version. The lock goes with
