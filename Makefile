@@ -29,7 +29,7 @@ up: build ## Start a management API and the controller on this machine, state in
 	bin/etcdmanager up --dir $(DIR) --bin-dir bin/testbin
 
 .PHONY: down
-down: build ## Stop what `make up` left in DIR
+down: build ## Stop and remove what `make up` made in DIR
 	bin/etcdmanager down --dir $(DIR)
 
 ##@ Build
