@@ -52,6 +52,7 @@ func (a *Actor) enrol(ctx context.Context, s *Scene, step plan.Step) error {
 		return fmt.Errorf("hand over its certificates: %w", err)
 	}
 	// The release can be fetched while other machines come up.
+	step.InitialCluster = []plan.Peer{{Name: step.Machine, URL: observe.PeerURL(m.Address)}}
 	_, err = m.Contact.Agent.PutMember(ctx, s.Epoch, a.wanted(s, step))
 	if err != nil {
 		a.Log.Info("the machine was not told its release yet", "machine", m.Object.Name, "error", err)

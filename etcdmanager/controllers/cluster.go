@@ -45,7 +45,8 @@ var errDeposed = errors.New("another controller took over")
 // +kubebuilder:rbac:groups=etcdmanager.io,resources=etcdmachines,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=etcdmanager-system,verbs=get;create;update
+// +kubebuilder:rbac:groups="",resources=events,namespace=etcdmanager-system,verbs=create;patch
 
 // clusterReconciler looks after EtcdClusters.
 type clusterReconciler struct {

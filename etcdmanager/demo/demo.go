@@ -51,6 +51,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			return fmt.Errorf("make a folder for the demo: %w", err)
 		}
 	}
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for the demo: %w", err)
+	}
 	if d.BinDir, err = filepath.Abs(o.BinDir); err != nil {
 		return fmt.Errorf("find the binaries: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcdmanager/etcdmanager/etcdmanager/plan"
 )
@@ -22,7 +22,11 @@ func ID(id uint64) string { return fmt.Sprintf("%x", id) }
 func (m *Machine) askEtcd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	status, err := m.Contact.Etcd.Status(ctx, ClientURL(m.Address))
+	// The calls are made bare: the client's own Status dials anew each time,
+	// and its retries would wait out the deadline where nobody listens.
+	conn := m.Contact.Etcd.ActiveConnection()
+	conn.Connect()
+	status, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
 		m.EtcdErr = fmt.Errorf("ask etcd for its status: %w", err)
 		return
@@ -39,7 +43,8 @@ func (m *Machine) askEtcd(ctx context.Context) {
 	if status.IsLearner {
 		return // a learner answers no linearizable read
 	}
-	if _, err := m.Contact.Etcd.Get(ctx, probeKey, clientv3.WithCountOnly()); err != nil {
+	read := &etcdserverpb.RangeRequest{Key: []byte(probeKey), CountOnly: true}
+	if _, err := etcdserverpb.NewKVClient(conn).Range(ctx, read); err != nil {
 		m.EtcdErr = fmt.Errorf("read from etcd: %w", err)
 		return
 	}

@@ -16,12 +16,13 @@ type memory struct {
 type trace struct {
 	clusterUID  string
 	silentSince time.Time
+	declaredAt  time.Time // first seen to be declared
 	goneSince   time.Time
 	progressAt  time.Time
 	progress    string
 }
 
-func (m *memory) note(clusterUID, uid string, now time.Time, serving, gone bool, progress string) trace {
+func (m *memory) note(clusterUID, uid string, now time.Time, serving, declared, gone bool, progress string) trace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.by[uid]
@@ -30,6 +31,13 @@ func (m *memory) note(clusterUID, uid string, now time.Time, serving, gone bool,
 		m.by[uid] = t
 	}
 	t.silentSince = since(t.silentSince, !serving, now)
+	if declared && t.declaredAt.IsZero() {
+		t.declaredAt = now
+	}
+	// What was not told to run yet is not silent.
+	if !t.silentSince.IsZero() && t.silentSince.Before(t.declaredAt) {
+		t.silentSince = t.declaredAt
+	}
 	t.goneSince = since(t.goneSince, gone, now)
 	if t.progress != progress {
 		t.progress, t.progressAt = progress, now

@@ -103,7 +103,7 @@ func (o *Observer) look(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *M
 	if len(m.Instance.Addresses) > 0 {
 		m.Address = m.Instance.Addresses[0]
 	}
-	if m.Address == "" {
+	if m.Address == "" || m.Instance.State == machine.State(plan.InstanceGone) {
 		return
 	}
 	contact, err := o.contacts.get(string(cluster.UID), string(m.Object.UID), m.Address, a, o.Now())
@@ -112,9 +112,15 @@ func (o *Observer) look(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *M
 		return
 	}
 	m.Contact = contact
+	// An etcd that its agent knows not to run need not be waited for.
+	ctx, noEtcd := context.WithCancel(ctx)
+	defer noEtcd()
 	var wg sync.WaitGroup
-	wg.Go(func() { m.askAgent(ctx) })
 	wg.Go(func() { m.askEtcd(ctx) })
+	m.askAgent(ctx)
+	if m.reached && (m.Seen == nil || !m.Seen.Process.Running) {
+		noEtcd()
+	}
 	wg.Wait()
 }
 

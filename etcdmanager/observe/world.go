@@ -67,7 +67,7 @@ func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRe
 	if record.ClusterID != "" && p.Status.Known && p.Status.ClusterID != record.ClusterID {
 		p.Serving = false // another incarnation answers here (F163)
 	}
-	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, p.Serving, p.Instance == plan.InstanceGone, progressOf(m))
+	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, p.Serving, p.Agent.Declared, p.Instance == plan.InstanceGone, progressOf(m))
 	p.SilentSince, p.GoneSince, p.ProgressAt = t.silentSince, t.goneSince, t.progressAt
 	return p
 }

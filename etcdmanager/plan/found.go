@@ -71,7 +71,7 @@ func (d *decision) foundingLost() (string, bool) {
 			lost = name
 			continue
 		}
-		if _, dead := d.dead(m); dead {
+		if _, gone := d.lost(m); gone {
 			lost = name
 		}
 	}

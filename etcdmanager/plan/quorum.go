@@ -27,6 +27,17 @@ func (w World) alive(m Machine) bool {
 // counts only after everyone who can see agreed for long enough, and never
 // when the observer is the likelier fault.
 func (w World) dead(m Machine) (reason string, dead bool) {
+	if reason, lost := w.lost(m); lost {
+		return reason, true
+	}
+	if !m.Serving && !m.SilentSince.IsZero() && !w.FleetSilent && w.Now.Sub(m.SilentSince) >= w.Spec.DeadAfter {
+		return fmt.Sprintf("it has not answered anyone for %s", w.Spec.DeadAfter), true
+	}
+	return "", false
+}
+
+// lost says that a machine's member is certainly gone, whatever the time.
+func (w World) lost(m Machine) (reason string, lost bool) {
 	member, listed := w.memberOf(m)
 	switch {
 	case m.Requested && m.Instance == InstanceGone && !m.GoneSince.IsZero() && w.Now.Sub(m.GoneSince) >= goneFor:
@@ -39,8 +50,6 @@ func (w World) dead(m Machine) (reason string, dead bool) {
 		return "its data is another's", true
 	case listed && !member.Learner && m.Agent.Reachable && m.Agent.Data == DataPresent && m.Agent.MemberID != "" && m.Agent.MemberID != member.ID:
 		return "its data is of another life", true
-	case !m.Serving && !m.SilentSince.IsZero() && !w.FleetSilent && w.Now.Sub(m.SilentSince) >= w.Spec.DeadAfter:
-		return fmt.Sprintf("it has not answered anyone for %s", w.Spec.DeadAfter), true
 	}
 	return "", false
 }
