@@ -114,7 +114,7 @@ func (c *child) exec(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // the child has its own
 	cmd := exec.CommandContext(ctx, c.path, c.args...)
 	cmd.Dir = filepath.Dir(c.logFile)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // no ETCD_… or proxy of the user's

@@ -61,7 +61,7 @@ func tail(path string) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if size, err := file.Seek(0, io.SeekEnd); err == nil {
 		_, _ = file.Seek(max(0, size-window), io.SeekStart)
 	}

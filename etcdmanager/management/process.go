@@ -81,7 +81,7 @@ func (p process) end(ctx context.Context, grace time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("stop process %d: %w", p.PID, err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	// The number may have passed on before the descriptor was opened.
 	if now, err := identify(p.PID); err != nil || now != p {
 		return nil

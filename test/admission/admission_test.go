@@ -3,15 +3,19 @@
 package admission
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -19,7 +23,31 @@ import (
 	"github.com/etcdmanager/etcdmanager/test/rig"
 )
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+// logged is what controllers and the client library log.
+var logged lockedBuffer
+
+func TestMain(m *testing.M) {
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(&logged, nil)))
+	os.Exit(rig.Main(m))
+}
+
+// lockedBuffer is written by loggers and read by tests.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
 
 // strict is a client as kubectl is: unknown fields are mistakes.
 func strict(t *testing.T) (client.Client, string) {
