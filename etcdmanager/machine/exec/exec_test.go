@@ -221,7 +221,7 @@ func awaitEnd(t *testing.T, pid int) {
 // passes for success.
 func TestOutputHeldOpen(t *testing.T) {
 	dir := t.TempDir()
-	a := shell(t, say(running)+`; sh -c 'echo $$ >pid; sleep 1000' 0</dev/null &`, func(o *exec.Options) { o.Dir = dir })
+	a := shell(t, say(running)+`; sh -c 'echo $$ >new; mv new pid; sleep 1000' 0</dev/null &`, func(o *exec.Options) { o.Dir = dir })
 	_, err := a.Observe(t.Context(), demo)
 	if err == nil || !strings.Contains(err.Error(), "holds its output") {
 		t.Errorf("observe: %v, want that its output is held", err)

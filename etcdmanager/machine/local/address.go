@@ -10,13 +10,8 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
-)
 
-// Ports of a machine: the agent's, and etcd's for clients and for peers.
-const (
-	portAgent  = 2378
-	portClient = 2379
-	portPeer   = 2380
+	"github.com/etcdmanager/etcdmanager/bootstrap"
 )
 
 // addressTries is how many addresses are looked at before giving up. When that
@@ -64,7 +59,7 @@ func (a *Actuator) chooseAddress(ctx context.Context, s *store, uid string) (str
 		if taken[address] {
 			continue
 		}
-		if busy = free(ctx, address, portAgent, portClient, portPeer); busy == nil {
+		if busy = free(ctx, address, bootstrap.PortAgent, bootstrap.PortClient, bootstrap.PortPeer); busy == nil {
 			return address, nil
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/etcdmanager/etcdmanager/bootstrap"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/machine"
 )
 
 // Create writes the machine down with an address of its own, and then starts
 // its agent, unless there is one and it runs.
-func (a *Actuator) Create(ctx context.Context, m machine.Machine, bootstrap []byte) error {
+func (a *Actuator) Create(ctx context.Context, m machine.Machine, data []byte) error {
 	if err := takesNoConfig(m.Config); err != nil {
 		return fmt.Errorf("create machine %s: %w", m.Name, err)
 	}
@@ -23,10 +24,10 @@ func (a *Actuator) Create(ctx context.Context, m machine.Machine, bootstrap []by
 		return err
 	}
 	defer s.close()
-	if err := a.settle(ctx, s, m, bootstrap); err != nil {
+	if err := a.settle(ctx, s, m, data); err != nil {
 		return fmt.Errorf("create machine %s: %w", m.Name, err)
 	}
-	if err := a.start(ctx, s, m.UID, bootstrap); err != nil {
+	if err := a.start(ctx, s, m.UID, data); err != nil {
 		return fmt.Errorf("create machine %s: %w", m.Name, err)
 	}
 	return nil
@@ -44,7 +45,7 @@ func takesNoConfig(config json.RawMessage) error {
 }
 
 // settle makes the machine's directory, whole or not at all.
-func (a *Actuator) settle(ctx context.Context, s *store, m machine.Machine, bootstrap []byte) error {
+func (a *Actuator) settle(ctx context.Context, s *store, m machine.Machine, data []byte) error {
 	lock, err := s.lockAll(ctx)
 	if err != nil {
 		return err
@@ -63,14 +64,14 @@ func (a *Actuator) settle(ctx context.Context, s *store, m machine.Machine, boot
 	} else if len(agents)+len(others) > 0 {
 		return errors.New("its directory is gone but processes of it still run: delete it first")
 	}
-	if len(bootstrap) == 0 {
+	if len(data) == 0 {
 		return fmt.Errorf("no bootstrap data: %w", machine.ErrInvalid)
 	}
 	address, err := a.chooseAddress(ctx, s, m.UID)
 	if err != nil {
 		return err
 	}
-	if err := s.lay(record{m, address}, bootstrap); err != nil {
+	if err := s.lay(record{m, address}, data); err != nil {
 		return err
 	}
 	a.log.Info("machine made", "cluster", m.Cluster, "machine", m.Name, "uid", m.UID, "address", address)
@@ -78,7 +79,7 @@ func (a *Actuator) settle(ctx context.Context, s *store, m machine.Machine, boot
 }
 
 // lay fills a directory aside and renames it into place.
-func (s *store) lay(r record, bootstrap []byte) error {
+func (s *store) lay(r record, data []byte) error {
 	aside := newPrefix + r.UID
 	if err := s.root.RemoveAll(aside); err != nil {
 		return fmt.Errorf("clear what is half made: %w", err)
@@ -86,7 +87,7 @@ func (s *store) lay(r record, bootstrap []byte) error {
 	if err := s.root.Mkdir(aside, 0o700); err != nil {
 		return fmt.Errorf("make its directory: %w", err)
 	}
-	if err := s.writeFile(filepath.Join(aside, bootstrapFile), bootstrap); err != nil {
+	if err := s.writeFile(filepath.Join(aside, bootstrapFile), data); err != nil {
 		return err
 	}
 	if err := s.writeRecord(aside, r); err != nil {
@@ -99,7 +100,7 @@ func (s *store) lay(r record, bootstrap []byte) error {
 }
 
 // start makes sure that the agent runs, once.
-func (a *Actuator) start(ctx context.Context, s *store, uid string, bootstrap []byte) error {
+func (a *Actuator) start(ctx context.Context, s *store, uid string, data []byte) error {
 	lock, err := s.lockMachine(ctx, uid)
 	if err != nil {
 		return err
@@ -114,10 +115,10 @@ func (a *Actuator) start(ctx context.Context, s *store, uid string, bootstrap []
 		return err
 	}
 	// Etcd may run on: the agent adopts it.
-	if err := free(ctx, r.Address, portAgent); err != nil {
+	if err := free(ctx, r.Address, bootstrap.PortAgent); err != nil {
 		return fmt.Errorf("its address is in use by another process: %w", err)
 	}
-	if err := s.refreshBootstrap(uid, bootstrap); err != nil {
+	if err := s.refreshBootstrap(uid, data); err != nil {
 		return err
 	}
 	p, err := a.launch(s, r)
@@ -130,12 +131,12 @@ func (a *Actuator) start(ctx context.Context, s *store, uid string, bootstrap []
 
 // refreshBootstrap gives a machine that was stopped before its first contact an
 // identity that has not expired. One that was enrolled has removed the file.
-func (s *store) refreshBootstrap(uid string, bootstrap []byte) error {
+func (s *store) refreshBootstrap(uid string, data []byte) error {
 	name := filepath.Join(uid, bootstrapFile)
-	if waiting, err := s.exists(name); err != nil || !waiting || len(bootstrap) == 0 {
+	if waiting, err := s.exists(name); err != nil || !waiting || len(data) == 0 {
 		return err
 	}
-	return s.writeFile(name, bootstrap)
+	return s.writeFile(name, data)
 }
 
 // launch starts the agent in a session of its own, with files only: a pipe

@@ -4,8 +4,8 @@
 // another one that is given the same directory finds them again.
 //
 // What exists is read from the directory and from /proc at every call. The
-// package needs Linux; it may import the contract it fulfils and nothing else
-// of the project.
+// package needs Linux; of the project it may import the contract it fulfils and
+// package bootstrap, and nothing else.
 package local
 
 import (

@@ -1,8 +1,11 @@
 package machinetest
 
 import (
+	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/etcdmanager/etcdmanager/etcdmanager/machine"
 )
@@ -79,6 +82,34 @@ func (s *suite) createAnswerLost() {
 	s.mustBeSame(made, s.await(m, machine.Running))
 	if starts := s.Starts(s.T, m); starts != 1 {
 		s.Errorf("the machine was started %d times, want once", starts)
+	}
+}
+
+// A create may be killed anywhere (F164): what it left is taken up, whole.
+func (s *suite) createInterrupted() {
+	whole, began := s.machine("demo-0"), time.Now()
+	if err := s.Actuator.Create(s.ctx, whole, s.Bootstrap(whole)); err != nil {
+		s.Fatalf("create: %v", err)
+	}
+	length := time.Since(began)
+	for range 10 {
+		m := s.machine("demo-0")
+		moment := time.Duration(rand.Int64N(int64(length)))
+		ctx, cancel := context.WithTimeout(s.ctx, moment)
+		interrupted := s.Actuator.Create(ctx, m, s.Bootstrap(m))
+		cancel()
+		s.Logf("create interrupted after %s: %v", moment, interrupted)
+		if _, err := s.Actuator.Observe(s.ctx, m); err != nil && !errors.Is(err, machine.ErrNotFound) {
+			s.Errorf("observe after a create that was interrupted: %v", err)
+		}
+		s.mustCreate(m)
+		if starts := s.Starts(s.T, m); starts != 1 {
+			s.Errorf("the machine was started %d times, want once", starts)
+		}
+		if err := s.Actuator.Delete(s.ctx, m); err != nil {
+			s.Errorf("delete: %v", err)
+		}
+		s.mustBeGone(m)
 	}
 }
 

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Driver) {
 		{"create repeated changes nothing", (*suite).createAgain},
 		{"create at the same time makes one machine", (*suite).createConcurrently},
 		{"create whose answer is lost made the machine", (*suite).createAnswerLost},
+		{"create interrupted is taken up", (*suite).createInterrupted},
 		{"create starts a stopped machine with its address and disk", (*suite).createStopped},
 		{"observe knows no machine that never was", (*suite).observeNothing},
 		{"observe is not certain when blind", (*suite).observeBlind},
