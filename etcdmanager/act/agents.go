@@ -116,27 +116,11 @@ func (a *Actor) put(ctx context.Context, s *Scene, name string, wanted protocol.
 }
 
 func (a *Actor) wanted(s *Scene, step plan.Step) protocol.Wanted {
-	spec := s.Cluster.Spec
-	mirror := spec.Release.Mirror
-	if mirror == "" {
-		mirror = a.Mirror
-	}
-	w := protocol.Wanted{
-		Name: step.Machine, Reason: step.Reason, Version: spec.Version, Mirror: mirror, SHA256: spec.Release.SHA256,
-		Token: s.Record.Token, Found: step.Found, MemberID: step.MemberID, ClusterID: step.ClusterID,
-		Settings: protocol.Settings{QuotaBackendBytes: spec.Etcd.QuotaBackendBytes.Value(), ExtraArgs: spec.Etcd.ExtraArgs},
-	}
+	w := observe.Template(s.Cluster, a.Mirror)
+	w.Name, w.Reason, w.Token = step.Machine, step.Reason, s.Record.Token
+	w.Found, w.MemberID, w.ClusterID = step.Found, step.MemberID, step.ClusterID
 	for _, p := range step.InitialCluster {
 		w.InitialCluster = append(w.InitialCluster, protocol.Peer{Name: p.Name, URL: p.URL})
-	}
-	if d := spec.Etcd.HeartbeatInterval; d != nil {
-		w.Settings.HeartbeatMilliseconds = d.Milliseconds()
-	}
-	if d := spec.Etcd.ElectionTimeout; d != nil {
-		w.Settings.ElectionMilliseconds = d.Milliseconds()
-	}
-	if d := spec.Etcd.AutoCompactionRetention; d != nil {
-		w.Settings.AutoCompactionRetention = d.Duration.String()
 	}
 	return w
 }

@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	}
 	ctx, deposed := context.WithCancelCause(ctx)
 	defer deposed(nil)
-	observer := observe.New(o.Actuators, time.Now)
+	observer := observe.New(o.Actuators, o.ReleaseMirror, time.Now)
 	defer observer.Close()
 	actor := &act.Actor{Client: mgr.GetClient(), Actuators: o.Actuators, Mirror: o.ReleaseMirror, Now: time.Now, Log: o.Log}
 	clusters := &clusterReconciler{

@@ -174,11 +174,14 @@ func (d *demo) destroy(ctx context.Context) error {
 	if err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: victim}, &object); err != nil {
 		return fmt.Errorf("read machine %s: %w", victim, err)
 	}
-	d.say("          destroying %s, the leader", victim)
+	d.say("          killing %s, the leader, and destroying its disk", victim)
+	if err := d.machines.Crash(ctx, observe.MachineFor(cluster, &object)); err != nil {
+		return fmt.Errorf("kill machine %s: %w", victim, err)
+	}
+	lost := time.Now()
 	if err := d.machines.Delete(ctx, observe.MachineFor(cluster, &object)); err != nil {
 		return fmt.Errorf("destroy machine %s: %w", victim, err)
 	}
-	lost := time.Now()
 	if _, err := d.waitReady(ctx, victim); err != nil {
 		return err
 	}

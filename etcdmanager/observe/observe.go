@@ -26,16 +26,18 @@ const deadline = 2 * time.Second
 // Observer looks at clusters. Its zero value is not usable; see New.
 type Observer struct {
 	Actuators map[string]machine.Actuator
-	Now       func() time.Time
+	// Mirror is where releases come from when a cluster doesn't say.
+	Mirror string
+	Now    func() time.Time
 
 	contacts contacts
 	memory   memory
 }
 
 // New makes an Observer.
-func New(actuators map[string]machine.Actuator, now func() time.Time) *Observer {
+func New(actuators map[string]machine.Actuator, mirror string, now func() time.Time) *Observer {
 	return &Observer{
-		Actuators: actuators, Now: now,
+		Actuators: actuators, Mirror: mirror, Now: now,
 		contacts: contacts{by: map[string]*Contact{}}, memory: memory{by: map[string]*trace{}},
 	}
 }
@@ -81,28 +83,48 @@ type Machine struct {
 // Observe looks at a cluster and its machines.
 func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.EtcdCluster, record v1alpha1.ClusterRecord, machines []v1alpha1.EtcdMachine, a credentials.Authorities) *View {
 	view := &View{Machines: map[string]*Machine{}}
-	var wg sync.WaitGroup
-	for i := range machines {
-		m := &Machine{Object: &machines[i]}
-		view.Machines[m.Object.Name] = m
-		wg.Go(func() { o.look(ctx, cluster, m, a) })
+	each := func(do func(m *Machine)) {
+		var wg sync.WaitGroup
+		for _, m := range view.Machines {
+			wg.Go(func() { do(m) })
+		}
+		wg.Wait()
 	}
-	wg.Wait()
+	for i := range machines {
+		view.Machines[machines[i].Name] = &Machine{Object: &machines[i]}
+	}
+	each(func(m *Machine) { o.askActuator(ctx, cluster, m) })
+	view.refuseDuplicates()
+	each(func(m *Machine) { o.contact(ctx, cluster, m, a) })
 	now := o.Now()
 	view.World = plan.World{Now: now, Spec: specOf(cluster), Record: recordOf(record)}
 	for _, name := range slices.SortedFunc(mapKeys(view.Machines), byNumber) {
-		view.World.Machines = append(view.World.Machines, o.planMachine(view, view.Machines[name], record, now))
+		view.World.Machines = append(view.World.Machines, o.planMachine(view, view.Machines[name], record, Template(cluster, o.Mirror), now))
 	}
 	o.members(ctx, view)
 	return view
 }
 
-func (o *Observer) look(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *Machine, a credentials.Authorities) {
-	m.Address = m.Object.Status.Address
-	o.askActuator(ctx, cluster, m)
-	if len(m.Instance.Addresses) > 0 {
-		m.Address = m.Instance.Addresses[0]
+// refuseDuplicates leaves the older of two machines at one address alone and
+// talks to the younger no more: whatever answers there, it is not both.
+func (v *View) refuseDuplicates() {
+	at := map[string]*Machine{}
+	for _, name := range slices.SortedFunc(mapKeys(v.Machines), byNumber) {
+		m := v.Machines[name]
+		if m.Address == "" || m.Instance.State == machine.State(plan.InstanceGone) {
+			continue
+		}
+		if other, taken := at[m.Address]; taken {
+			m.AgentErr = fmt.Errorf("its address %s is that of machine %s", m.Address, other.Object.Name)
+			m.Address = ""
+			continue
+		}
+		at[m.Address] = m
 	}
+}
+
+// contact talks to one machine's agent and etcd.
+func (o *Observer) contact(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *Machine, a credentials.Authorities) {
 	if m.Address == "" || m.Instance.State == machine.State(plan.InstanceGone) {
 		return
 	}
@@ -124,7 +146,9 @@ func (o *Observer) look(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *M
 	wg.Wait()
 }
 
+// askActuator asks what there is of a machine, and where.
 func (o *Observer) askActuator(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *Machine) {
+	m.Address = m.Object.Status.Address
 	if m.Object.Status.Requested == nil {
 		return
 	}
@@ -143,6 +167,9 @@ func (o *Observer) askActuator(ctx context.Context, cluster *v1alpha1.EtcdCluste
 		m.Instance = machine.Instance{Message: err.Error()}
 	default:
 		m.Instance = instance
+		if len(instance.Addresses) > 0 {
+			m.Address = instance.Addresses[0]
+		}
 	}
 }
 
@@ -211,7 +238,7 @@ func (o *Observer) ObserveObjects(cluster *v1alpha1.EtcdCluster, record v1alpha1
 	for i := range machines {
 		m := &Machine{Object: &machines[i]}
 		view.Machines[m.Object.Name] = m
-		view.World.Machines = append(view.World.Machines, o.planMachine(view, m, record, now))
+		view.World.Machines = append(view.World.Machines, o.planMachine(view, m, record, Template(cluster, o.Mirror), now))
 	}
 	return view
 }

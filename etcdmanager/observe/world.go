@@ -50,11 +50,11 @@ func recordOf(r v1alpha1.ClusterRecord) plan.Record {
 	return record
 }
 
-func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRecord, now time.Time) plan.Machine {
+func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRecord, template protocol.Wanted, now time.Time) plan.Machine {
 	p := plan.Machine{
 		Name: m.Object.Name, FailureDomain: m.Object.Spec.FailureDomain,
 		Deleting: !m.Object.DeletionTimestamp.IsZero(), Requested: m.Object.Status.Requested != nil,
-		Instance: plan.InstanceState(m.Instance.State), Agent: agentOf(m, record),
+		Instance: plan.InstanceState(m.Instance.State), Agent: agentOf(m, record, template),
 		Status: m.Etcd, Serving: m.serving || view.othersSee(m, now),
 	}
 	_, p.ReplaceAsked = m.Object.Annotations[v1alpha1.AnnotationReplace]
@@ -72,7 +72,7 @@ func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRe
 	return p
 }
 
-func agentOf(m *Machine, record v1alpha1.ClusterRecord) plan.Agent {
+func agentOf(m *Machine, record v1alpha1.ClusterRecord, template protocol.Wanted) plan.Agent {
 	a := plan.Agent{Reachable: m.reached && m.AgentErr == nil}
 	if m.Seen == nil {
 		return a
@@ -80,8 +80,11 @@ func agentOf(m *Machine, record v1alpha1.ClusterRecord) plan.Agent {
 	a.Enrolled, a.Fenced, a.Running = m.Seen.Enrolled, m.Seen.Fenced, m.Seen.Process.Running
 	a.Data, a.MemberID, a.Refusal = plan.DataState(m.Seen.Data.State), m.Seen.Data.MemberID, m.Seen.Refusal
 	a.ReleaseReady = m.Seen.Release.State == protocol.ReleaseReady
+	if a.Refusal == "" && m.Seen.Release.State == protocol.ReleaseFailed {
+		a.Refusal = m.Seen.Release.Message
+	}
 	if w := m.Seen.Wanted; w != nil && w.Run && w.Token == record.Token {
-		a.Declared = true
+		a.Declared, a.Outdated = true, outdated(*w, template)
 		peers := make([]plan.Peer, 0, len(w.InitialCluster))
 		for _, p := range w.InitialCluster {
 			peers = append(peers, plan.Peer{Name: p.Name, URL: p.URL})

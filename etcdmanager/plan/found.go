@@ -52,7 +52,7 @@ func (d *decision) found() {
 func (d *decision) declareFounders(peers []Peer) {
 	for _, name := range d.Record.Founders {
 		m, _ := d.machine(name)
-		if !m.Agent.Declared || m.Agent.DeclaredPeers != PeersKey(peers) && m.Agent.Data == DataEmpty && !m.Agent.Running {
+		if !m.Agent.Declared || m.Agent.Outdated || m.Agent.DeclaredPeers != PeersKey(peers) && m.Agent.Data == DataEmpty && !m.Agent.Running {
 			d.do(Step{Kind: Declare, Machine: name, PeerURL: m.PeerURL, Found: true, InitialCluster: peers, Reason: "found the cluster together"})
 		}
 	}

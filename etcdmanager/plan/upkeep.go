@@ -35,7 +35,7 @@ func (d *decision) declareAgain(m Machine) {
 		return
 	}
 	stale := m.Agent.Data == DataEmpty && !m.Agent.Running && m.Agent.DeclaredPeers != PeersKey(d.initialCluster(m))
-	if _, dead := d.dead(m); dead || m.Agent.Declared && !stale {
+	if _, dead := d.dead(m); dead || m.Agent.Declared && !stale && !m.Agent.Outdated {
 		return
 	}
 	if !member.Learner && m.Agent.Data != DataPresent {

@@ -124,10 +124,13 @@ type Agent struct {
 	Declared bool
 	// DeclaredPeers is the initial cluster it was told, as PeersKey has it.
 	DeclaredPeers string
-	Running       bool
-	Data          DataState
-	MemberID      string // of the data, hex
-	ReleaseReady  bool
+	// Outdated says that it was told other settings than are wanted now. To
+	// tell it again restarts nothing.
+	Outdated     bool
+	Running      bool
+	Data         DataState
+	MemberID     string // of the data, hex
+	ReleaseReady bool
 	// Refusal in words, when etcd does not run though it is wanted.
 	Refusal string
 }
