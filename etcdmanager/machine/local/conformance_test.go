@@ -15,6 +15,9 @@ import (
 
 func TestMain(m *testing.M) {
 	machinetest.StandIn()
+	if len(os.Args) == 3 && os.Args[1] == createRole {
+		createAndExit(os.Args[2])
+	}
 	goleak.VerifyTestMain(m)
 }
 

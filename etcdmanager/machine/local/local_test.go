@@ -58,6 +58,12 @@ func (r *rig) create() machine.Instance {
 	return r.observe()
 }
 
+// awaitStart waits until the agent that is there now has started.
+func (r *rig) awaitStart() {
+	r.Helper()
+	machinetest.Eventually(r.T, r.ctx, "the agent started", func() bool { return r.Starts(r.T, demo) > 0 })
+}
+
 func (r *rig) observe() machine.Instance {
 	r.Helper()
 	i, err := r.Observe(r.ctx, demo)
