@@ -45,6 +45,7 @@ var minors = []minor{
 		{5, "a defragmentation while a snapshot arrives corrupts the data", "F117"},
 		{11, "3.7 may not join it", "F046"},
 		{12, "updating a learner makes it look like a voter", "F031"},
+		{13, "the list of revoked certificates can be bypassed", "F142"},
 		{14, "anyone who reaches the peer port can crash a member", "F143"},
 	}},
 	{major: 3, minor: 7, flags: flags3_7, gates: gates3_7, floors: []floor{

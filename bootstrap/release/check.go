@@ -16,8 +16,12 @@ import (
 func (m Member) check() error {
 	for _, path := range []struct{ what, value string }{
 		{"data directory", m.DataDir},
-		{"server certificate", m.Certs.ServerCert}, {"server key", m.Certs.ServerKey}, {"client authority", m.Certs.ClientCA},
-		{"peer certificate", m.Certs.PeerCert}, {"peer key", m.Certs.PeerKey}, {"peer authority", m.Certs.PeerCA},
+		{"server certificate", m.Certs.ServerCert},
+		{"server key", m.Certs.ServerKey},
+		{"client authority", m.Certs.ClientCA},
+		{"peer certificate", m.Certs.PeerCert},
+		{"peer key", m.Certs.PeerKey},
+		{"peer authority", m.Certs.PeerCA},
 	} {
 		if !filepath.IsAbs(path.value) {
 			return fmt.Errorf("the path of the %s is not absolute: %q", path.what, path.value)

@@ -18,9 +18,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
 
 var update = flag.Bool("update", false, "write the flag tables anew from the binaries in bin/testbin")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // tested is the patch of each minor that bin/testbin holds.
 var tested = []string{"3.5.35", "3.6.16", "3.7.3"}
