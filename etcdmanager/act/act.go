@@ -29,6 +29,8 @@ type Actor struct {
 	Mirror string
 	Now    func() time.Time
 	Log    *slog.Logger
+	// OnStep, if set, is told "before" and "after" each step.
+	OnStep func(moment string, step plan.Step)
 }
 
 // Scene is what steps are carried out on.
@@ -46,6 +48,10 @@ type Scene struct {
 
 // Do carries out one step.
 func (a *Actor) Do(ctx context.Context, s *Scene, step plan.Step) error {
+	if a.OnStep != nil {
+		a.OnStep("before", step)
+		defer a.OnStep("after", step)
+	}
 	var err error
 	switch step.Kind {
 	case plan.RecordFounding, plan.RecordFounded, plan.ResetFounding, plan.BeginOperation, plan.EndOperation, plan.RecordMember:

@@ -24,6 +24,7 @@ import (
 	"github.com/etcdmanager/etcdmanager/etcdmanager/act"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/machine"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/observe"
+	"github.com/etcdmanager/etcdmanager/etcdmanager/plan"
 )
 
 // Lease times. A controller that cannot renew its lease exits before another
@@ -48,6 +49,9 @@ type Options struct {
 	LeaderElectionNamespace string
 	// Namespaces to look after; all if empty.
 	Namespaces []string
+	// OnStep, if set, is called before and after each step; the moment is
+	// "before" or "after". Tests end the process there.
+	OnStep func(moment string, step plan.Step)
 	// Concurrent clusters; 16 if zero.
 	Concurrent int
 	Log        *slog.Logger
@@ -75,7 +79,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	defer deposed(nil)
 	observer := observe.New(o.Actuators, o.ReleaseMirror, time.Now)
 	defer observer.Close()
-	actor := &act.Actor{Client: mgr.GetClient(), Actuators: o.Actuators, Mirror: o.ReleaseMirror, Now: time.Now, Log: o.Log}
+	actor := &act.Actor{Client: mgr.GetClient(), Actuators: o.Actuators, Mirror: o.ReleaseMirror, Now: time.Now, Log: o.Log, OnStep: o.OnStep}
 	clusters := &clusterReconciler{
 		client: mgr.GetClient(), observer: observer, actor: actor, events: mgr.GetEventRecorder("etcdmanager"),
 		log: o.Log, deposed: deposed, uids: map[client.ObjectKey]string{}, epochs: map[string]int64{}, said: map[string]string{},
