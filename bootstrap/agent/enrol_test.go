@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -86,28 +87,27 @@ func TestConnectionOfFirstContactCannotRenew(t *testing.T) {
 	must(t, err)
 	conf := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} //nolint:gosec // whoever it is
 	// Both connections are made before enrolment, with the bootstrap identity.
-	put := func(conn net.Conn) *http.Response {
+	put := func(conn net.Conn) (status int, answer string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://agent/v1/identity", bytes.NewReader(body))
 		must(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set(protocol.EpochHeader, "1")
 		resp, err := (&http.Transport{
-			DialTLS:           func(string, string) (net.Conn, error) { return conn, nil },
+			DialTLSContext:    func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 			DisableKeepAlives: true,
 		}).RoundTrip(req)
 		must(t, err)
-		t.Cleanup(func() { _ = resp.Body.Close() })
-		return resp
+		defer func() { _ = resp.Body.Close() }()
+		raw, err := io.ReadAll(resp.Body)
+		must(t, err)
+		return resp.StatusCode, string(raw)
 	}
 	early, late := h.dial(t, conf), h.dial(t, conf)
-	if resp := put(early); resp.StatusCode != http.StatusOK {
-		t.Fatalf("status %d", resp.StatusCode)
+	if status, answer := put(early); status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, answer)
 	}
-	resp := put(late)
-	raw, err := io.ReadAll(resp.Body)
-	must(t, err)
-	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(raw), "before the machine got its certificates") {
-		t.Errorf("status %d: %s", resp.StatusCode, raw)
+	if status, answer := put(late); status != http.StatusBadRequest || !strings.Contains(answer, "before the machine got its certificates") {
+		t.Errorf("status %d: %s", status, answer)
 	}
 }
 

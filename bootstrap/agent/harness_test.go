@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 
 	"github.com/etcdmanager/etcdmanager/bootstrap"
 	"github.com/etcdmanager/etcdmanager/bootstrap/agent"
@@ -270,6 +273,25 @@ func (h *host) wanted(version string, others ...*host) protocol.Wanted {
 
 func (h *host) peerURL() string {
 	return fmt.Sprintf("https://%s:%d", h.opts.Address, bootstrap.PortPeer)
+}
+
+// etcdClient talks to the host's etcd as a consumer does.
+func (h *host) etcdClient() *clientv3.Client {
+	h.t.Helper()
+	cert, key, err := h.cluster.clients.IssuePair(pki.Leaf{Name: pki.EtcdClientName(), Usage: pki.Client, Life: time.Hour}, time.Now())
+	must(h.t, err)
+	pair, err := tls.X509KeyPair(cert, key)
+	must(h.t, err)
+	roots, err := pki.Pool(h.cluster.clients.CertPEM())
+	must(h.t, err)
+	etcd, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{fmt.Sprintf("https://%s:%d", h.opts.Address, bootstrap.PortClient)},
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: roots},
+		Logger:    zap.NewNop(),
+	})
+	must(h.t, err)
+	h.t.Cleanup(func() { _ = etcd.Close() })
+	return etcd
 }
 
 func (h *host) put(w protocol.Wanted) {

@@ -3,8 +3,13 @@ package agent_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
 )
@@ -29,8 +34,45 @@ func TestFoundsAlone(t *testing.T) {
 			if s.Probe.Leader != s.Probe.MemberID || s.Process.Starts != 1 || s.Refusal != "" || len(s.Probe.Alarms) != 0 {
 				t.Errorf("seen: %+v", s)
 			}
+			etcd := h.etcdClient()
+			_, err := clientv3.RetryMaintenanceClient(etcd, etcd.ActiveConnection()).Alarm(t.Context(), &etcdserverpb.AlarmRequest{
+				Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: 7, Alarm: etcdserverpb.AlarmType_NOSPACE,
+			})
+			must(t, err)
+			h.await("the alarm", func(s protocol.Seen) bool { return slices.Equal(s.Probe.Alarms, []string{"NOSPACE"}) })
 		})
 	}
+}
+
+func TestJoinsAsLearner(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a, b := c.newHost(t, "a").prefetch(newest).start().enrol(), c.newHost(t, "b").prefetch(newest).start().enrol()
+	a.put(a.wanted(newest))
+	founded := a.awaitServing()
+	etcd := a.etcdClient()
+	added, err := etcd.MemberAddAsLearner(t.Context(), []string{b.peerURL()})
+	must(t, err)
+
+	w := b.wanted(newest, a)
+	w.Found, w.ClusterID, w.MemberID = false, founded.Data.ClusterID, strconv.FormatUint(added.Member.ID, 16)
+	outdated := w
+	outdated.InitialCluster = append(slices.Clone(w.InitialCluster), protocol.Peer{Name: "gone", URL: "https://127.0.0.9:2380"})
+	b.put(outdated)
+	s := b.await("etcd to refuse the outdated list", func(s protocol.Seen) bool { return s.Process.Exit != "" })
+	if !strings.Contains(s.Process.Exit, "member count is unequal") || s.Data.State != protocol.DataEmpty {
+		t.Errorf("exit %q, data %+v", s.Process.Exit, s.Data)
+	}
+	b.put(w) // F028
+	s = b.await("the learner", func(s protocol.Seen) bool { return s.Probe.Learner && s.Data.State == protocol.DataPresent })
+	if s.Probe.Serving || s.Probe.Error != "" || s.Data.MemberID != w.MemberID || s.Data.ClusterID != w.ClusterID {
+		t.Errorf("seen: %+v", s)
+	}
+	eventually(t, "the learner to be promoted", func() bool {
+		_, err := etcd.MemberPromote(t.Context(), added.Member.ID)
+		return err == nil
+	})
+	b.awaitServing()
 }
 
 func TestFoundsWithThree(t *testing.T) {

@@ -107,7 +107,11 @@ func (m *machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, document = http.StatusInternalServerError, protocol.Refusal{Code: "Internal", Message: err.Error()}
 	}
 	if r.Method == http.MethodPut {
-		m.log.Info("command", "path", r.URL.Path, "epoch", r.Header.Get(protocol.EpochHeader), "status", status, "error", err)
+		outcome := "done"
+		if err != nil {
+			outcome = err.Error()
+		}
+		m.log.Info("command", "path", r.URL.Path, "epoch", r.Header.Get(protocol.EpochHeader), "status", status, "outcome", outcome)
 	}
 	answer(w, status, document)
 }

@@ -134,6 +134,9 @@ func (c *Client) call(ctx context.Context, method, path string, epoch int64, in,
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set(protocol.EpochHeader, strconv.FormatInt(epoch, 10))
+		// Every command may be repeated, so one that meets a connection which
+		// the agent has just closed is sent again; the header itself is not.
+		req.Header["Idempotency-Key"] = []string{}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
