@@ -126,10 +126,10 @@ func (d *decision) quorumLost() Condition {
 
 func (d *decision) quorumAtRisk() Condition {
 	voters, working := len(d.voters()), d.servingVoters()
-	if d.MembersKnown && voters > 1 && working <= quorum(voters)-1+0 {
+	if d.MembersKnown && voters > 1 && working < quorum(voters) {
 		return Condition{"QuorumAtRisk", True, "NoQuorum", fmt.Sprintf("%d of %d voters work", working, voters)}
 	}
-	if d.MembersKnown && voters > 2 && working == quorum(voters) {
+	if d.MembersKnown && voters > 1 && working == quorum(voters) {
 		return Condition{"QuorumAtRisk", True, "NoSlack", fmt.Sprintf("%d of %d voters work: one more failure stops the cluster", working, voters)}
 	}
 	return Condition{"QuorumAtRisk", False, "Slack", fmt.Sprintf("%d of %d voters work", working, voters)}
@@ -144,7 +144,7 @@ func (d *decision) healthy() Condition {
 			ill = append(ill, m.Name+": "+m.Agent.Refusal)
 		} else if !m.Agent.Reachable && m.Requested {
 			ill = append(ill, m.Name+": its agent does not answer")
-		} else if !m.Serving && m.Agent.Declared {
+		} else if !m.Serving && m.Agent.Declared && !d.learns(m) {
 			ill = append(ill, m.Name+": does not answer reads")
 		}
 	}
@@ -153,6 +153,12 @@ func (d *decision) healthy() Condition {
 		return Condition{"Healthy", False, "Ill", strings.Join(ill, "; ")}
 	}
 	return Condition{"Healthy", True, "Well", "nothing is wrong with any machine"}
+}
+
+// learns says that a machine runs a learner that answers as one.
+func (d *decision) learns(m Machine) bool {
+	member, listed := d.memberOf(m)
+	return listed && member.Learner && m.Status.Known
 }
 
 func (d *decision) pausedCondition() Condition {

@@ -6,6 +6,10 @@ import "fmt"
 // made and enrolled, and all of them told at once to found it together. That
 // it has answered is recorded once and for ever (F027, F159).
 func (d *decision) found() {
+	if len(d.Record.Founders) == 0 && d.Record.NextMachine == 0 && len(d.Machines) > 0 {
+		d.adopt()
+		return
+	}
 	if len(d.Record.Founders) == 0 {
 		d.do(Step{Kind: RecordFounding, Founders: d.founders(), Reason: "a new cluster"})
 		return
@@ -58,6 +62,25 @@ func (d *decision) declareFounders(peers []Peer) {
 	}
 }
 
+// adopt takes over machines of which there is no record: no machine is ever
+// made before a name is recorded for it, so the record was lost. A cluster
+// that answers is adopted; nothing is founded, nothing is let go (F159).
+func (d *decision) adopt() {
+	names := make([]string, 0, len(d.Machines))
+	var id string
+	for _, m := range d.Machines {
+		names = append(names, m.Name)
+		if m.Serving && m.Status.Known && id == "" {
+			id = m.Status.ClusterID
+		}
+	}
+	if id == "" {
+		d.waitFor("a machine to answer: there are machines, but the record of the cluster is lost")
+		return
+	}
+	d.do(Step{Kind: RecordFounding, Founders: names, ClusterID: id, Reason: "the record was lost; the cluster that answers is adopted"})
+}
+
 // foundingLost says that a founding can't come to an end: a founder that had
 // been told to start is lost, and the rest have not answered for a while.
 // Nobody has been given endpoints yet, so nothing is lost by starting over.
@@ -66,7 +89,8 @@ func (d *decision) foundingLost() (string, bool) {
 	var lost string
 	for _, name := range d.Record.Founders {
 		m, ok := d.machine(name)
-		started = started || m.Agent.Declared
+		// One that can't be asked may have been told.
+		started = started || m.Agent.Declared || ok && m.PeerURL != "" && !m.Agent.Reachable && !d.gone(m)
 		if !ok || m.Deleting {
 			lost = name
 			continue
@@ -81,11 +105,11 @@ func (d *decision) foundingLost() (string, bool) {
 	if m, ok := d.machine(lost); ok && m.Instance == InstanceGone && !started {
 		return lost + " was lost before it started", true
 	}
-	if !started {
-		return "", false // it is made again under its name
+	if !started || d.FleetSilent {
+		return "", false // unless started, it is made again under its name
 	}
 	for _, m := range d.Machines {
-		if m.Agent.Declared && !m.SilentSince.IsZero() && d.Now.Sub(m.SilentSince) < foundingPatience {
+		if !m.SilentSince.IsZero() && d.Now.Sub(m.SilentSince) < foundingPatience {
 			d.lookAgainAt(m.SilentSince.Add(foundingPatience))
 			return "", false
 		}

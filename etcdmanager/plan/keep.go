@@ -2,16 +2,18 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
 // keep looks after a cluster that was founded.
 func (d *decision) keep() {
 	for _, m := range d.Machines {
-		d.upkeep(m)
+		if d.kept(m) {
+			d.upkeep(m)
+		}
 	}
 	if !d.MembersKnown {
+		d.releaseGone()
 		d.waitFor(d.blindness())
 		return
 	}
@@ -30,6 +32,23 @@ func (d *decision) keep() {
 	}
 }
 
+// kept says that a machine is of use: it runs a member, is to run one, or it
+// can't be known now. What is of no use is not started again: it may hold a
+// removed member's data (F024).
+func (d *decision) kept(m Machine) bool {
+	if op := d.Record.Operation; op != nil && op.Kind == Join && op.Machine == m.Name {
+		return true
+	}
+	if !d.MembersKnown {
+		return m.Requested
+	}
+	if _, listed := d.memberOf(m); listed {
+		return true
+	}
+	spare, ok := d.spare()
+	return ok && spare.Name == m.Name
+}
+
 func (d *decision) blindness() string {
 	silent := 0
 	for _, m := range d.Machines {
@@ -38,6 +57,18 @@ func (d *decision) blindness() string {
 		}
 	}
 	return fmt.Sprintf("a quorum of members to answer: %d of %d machines are silent", silent, len(d.Machines))
+}
+
+// releaseGone lets go of objects whose end was asked for and whose machine is
+// gone already. What they wait for, the removal of the member, may need a
+// quorum that never comes (F172); a member without a machine is removed
+// whenever it can be.
+func (d *decision) releaseGone() {
+	for _, m := range d.Machines {
+		if m.Deleting && d.gone(m) {
+			d.do(Step{Kind: ReleaseMachine, Machine: m.Name, Reason: "its machine is gone"})
+		}
+	}
 }
 
 // begin takes the lock for an operation. No membership call happens before
@@ -61,17 +92,49 @@ func (d *decision) abandonedLearner() bool {
 // deadVoter removes a member that won't come back, before another is added:
 // etcd refuses the other order, and it would be unsafe (F001, F002, F035).
 func (d *decision) deadVoter() bool {
+	if member, reason, dead := d.firstDead(); dead {
+		return d.beginRemoval(member, reason)
+	}
+	for _, member := range d.voters() {
+		if m, ok := d.machineOf(member); ok && !m.Serving && !m.SilentSince.IsZero() {
+			if d.FleetSilent {
+				d.waitFor("the fleet to answer: much of it is silent at once, which is likelier to be the controller's fault")
+				continue
+			}
+			d.waitFor(fmt.Sprintf("%s to answer; it is replaced when it has been silent for %s", m.Name, d.Spec.DeadAfter))
+			d.lookAgainAt(m.SilentSince.Add(d.Spec.DeadAfter))
+		}
+	}
+	return false
+}
+
+// firstDead is a voter that won't come back.
+func (d *decision) firstDead() (member Member, reason string, dead bool) {
 	for _, member := range d.voters() {
 		m, ok := d.machineOf(member)
-		reason, dead := "no machine is known for it", true
-		if ok {
-			reason, dead = d.dead(m)
+		if !ok {
+			if d.homeless() {
+				continue
+			}
+			return member, "no machine is known for it", true
 		}
-		if dead {
-			return d.beginRemoval(member, reason)
+		if reason, dead := d.dead(m); dead {
+			return member, reason, true
 		}
-		if ok && !m.Serving && !m.SilentSince.IsZero() {
-			d.lookAgainAt(m.SilentSince.Add(d.Spec.DeadAfter))
+	}
+	return Member{}, "", false
+}
+
+// homeless says that a machine that isn't dead has no address that is its
+// own: it may be that of a member for which no machine is known.
+func (d *decision) homeless() bool {
+	op := d.Record.Operation
+	for _, m := range d.Machines {
+		if m.PeerURL != "" || !m.Requested || m.Deleting || op != nil && op.Kind == Join && op.Machine == m.Name {
+			continue
+		}
+		if _, dead := d.dead(m); !dead {
+			return true
 		}
 	}
 	return false
@@ -89,66 +152,24 @@ func (d *decision) beginRemoval(member Member, reason string) bool {
 	return d.begin(op)
 }
 
-// surplus removes a voter more than wanted: one that is to leave anyway, or
-// the youngest, the leader last (F035). A healthy member is never removed
-// while another does not work (F019).
-func (d *decision) surplus() bool {
-	voters := d.voters()
-	if len(voters) <= d.Spec.Replicas {
-		return false
-	}
-	if !d.allServing() {
-		d.waitFor("every member to work before one is removed")
-		return true
-	}
-	order := slices.SortedFunc(slices.Values(voters), func(a, b Member) int {
-		return d.removalRank(b) - d.removalRank(a)
-	})
-	reason := "more members than wanted"
-	if m, ok := d.machineOf(order[0]); ok && d.leaving(m) {
-		reason = "its machine is to leave"
-	}
-	return d.beginRemoval(order[0], reason)
-}
-
-func (d *decision) removalRank(member Member) int {
-	m, _ := d.machineOf(member)
-	rank := 0
-	if d.leaving(m) {
-		rank += 1_000_000
-	}
-	if leader, ok := d.leader(); !ok || leader.Name != m.Name {
-		rank += 500_000
-	}
-	for i, other := range d.Machines {
-		if other.Name == m.Name {
-			rank += i
-		}
-	}
-	return rank
-}
-
 func (d *decision) leaving(m Machine) bool { return m.Deleting || m.ReplaceAsked }
 
-func (d *decision) allServing() bool {
-	for _, member := range d.Members {
-		if m, ok := d.machineOf(member); !ok || !d.alive(m) {
-			return false
+// staying counts voters that nobody asked to leave.
+func (d *decision) staying() int {
+	n := 0
+	for _, member := range d.voters() {
+		if m, ok := d.machineOf(member); ok && !d.leaving(m) {
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 // missing starts a join when fewer voters stay than are wanted. A healthy
 // member that is to leave is removed only after its successor votes: at four
 // of three one may fail, at two of three none (F017).
 func (d *decision) missing() bool {
-	staying := 0
-	for _, member := range d.voters() {
-		if m, ok := d.machineOf(member); ok && !d.leaving(m) {
-			staying++
-		}
-	}
+	staying := d.staying()
 	if staying >= d.Spec.Replicas {
 		return false
 	}
@@ -161,10 +182,11 @@ func (d *decision) missing() bool {
 		d.lookAgainAt(until)
 		return true
 	}
-	return d.begin(Operation{
-		Kind: Join, Machine: MachineName(d.Spec.Name, d.Record.NextMachine),
-		Reason: fmt.Sprintf("%d of %d members", staying, d.Spec.Replicas),
-	})
+	name := d.nextName()
+	if spare, ok := d.spare(); ok {
+		name = spare.Name
+	}
+	return d.begin(Operation{Kind: Join, Machine: name, Reason: fmt.Sprintf("%d of %d members", staying, d.Spec.Replicas)})
 }
 
 func (d *decision) backoff() time.Time {
@@ -176,14 +198,4 @@ func (d *decision) backoff() time.Time {
 		pause = min(2*pause, backoffMax)
 	}
 	return d.Record.FailedAt.Add(pause)
-}
-
-// idleMachines lets machines go that run no member and are in no operation.
-func (d *decision) idleMachines() {
-	op := d.Record.Operation
-	for _, m := range d.Machines {
-		if _, listed := d.memberOf(m); !listed && (op == nil || op.Machine != m.Name) {
-			d.letGo(m, "it runs no member")
-		}
-	}
 }

@@ -17,10 +17,13 @@ func (w World) servingVoters() int {
 }
 
 // alive says that a machine's member works now. A member whose data is not
-// its own or whose machine is gone is not alive, whatever answered.
+// its own or whose machine is gone is not alive, whatever answered; nor is one
+// at whose address another answers (F163).
 func (w World) alive(m Machine) bool {
 	_, dead := w.dead(m)
-	return m.Serving && !dead
+	member, listed := w.memberOf(m)
+	another := listed && m.Status.Known && m.Status.MemberID != member.ID
+	return m.Serving && !dead && !another
 }
 
 // dead says that a machine's member will not come back, and why. Silence
@@ -40,8 +43,10 @@ func (w World) dead(m Machine) (reason string, dead bool) {
 func (w World) lost(m Machine) (reason string, lost bool) {
 	member, listed := w.memberOf(m)
 	switch {
-	case m.Requested && m.Instance == InstanceGone && !m.GoneSince.IsZero() && w.Now.Sub(m.GoneSince) >= goneFor:
+	case w.gone(m):
 		return "its machine is gone", true
+	case w.diskReplaced(m):
+		return "its disk was replaced", true
 	case m.Agent.Reachable && m.Agent.Fenced:
 		return "its machine is fenced", true
 	case m.Agent.Reachable && m.Agent.Data == DataLost:
@@ -52,6 +57,18 @@ func (w World) lost(m Machine) (reason string, lost bool) {
 		return "its data is of another life", true
 	}
 	return "", false
+}
+
+// gone says that the actuator is sure that there is no such machine (F162).
+func (w World) gone(m Machine) bool {
+	return m.Requested && m.Instance == InstanceGone && !m.GoneSince.IsZero() && w.Now.Sub(m.GoneSince) >= goneFor
+}
+
+// diskReplaced says that an agent knows nothing of the enrolment that every
+// member's machine had. Its key is not signed again for this machine.
+func (w World) diskReplaced(m Machine) bool {
+	_, listed := w.memberOf(m)
+	return listed && w.Record.Founded && m.Agent.Reachable && !m.Agent.Enrolled && !m.Serving
 }
 
 // mayRemove says whether a voter can go: enough of the present voters work to
@@ -94,17 +111,23 @@ func (w World) mayAdd() string {
 	return ""
 }
 
-// mayPromote says whether a learner is alive now, no matter that etcd would
-// take a dead one (F008), and caught up by an absolute measure (F009).
+// mayPromote says whether the voters that work and a learner that has caught
+// up are a quorum of what the promotion makes them.
 func (w World) mayPromote(m Machine, member Member) string {
-	voters := w.voters()
-	working := w.servingVoters()
+	voters, working := len(w.voters()), w.servingVoters()
+	if working < quorum(voters+1)-1 || working < quorum(voters) {
+		return fmt.Sprintf("%d of %d voters work", working, voters)
+	}
+	return w.caughtUp(m, member)
+}
+
+// caughtUp says whether a learner is alive now, no matter that etcd would
+// take a dead one (F008), and caught up by an absolute measure (F009).
+func (w World) caughtUp(m Machine, member Member) string {
 	leader, ok := w.leader()
 	switch {
 	case !ok:
 		return "no leader is seen"
-	case working < quorum(len(voters)+1)-1 || working < quorum(len(voters)):
-		return fmt.Sprintf("%d of %d voters work", working, len(voters))
 	case !m.Status.Known || !m.Agent.Running:
 		return "the learner does not answer"
 	case m.Status.MemberID != member.ID || m.Status.ClusterID != leader.Status.ClusterID:

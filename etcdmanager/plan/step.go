@@ -10,7 +10,8 @@ type Kind string
 
 // Kinds of steps. Those that change the membership are MembershipKinds.
 const (
-	// RecordFounding writes down a new token and the founders' names.
+	// RecordFounding writes down a new token and the founders' names. With a
+	// ClusterID it adopts a founded cluster instead, with the token in use.
 	RecordFounding Kind = "RecordFounding"
 	// RecordFounded writes down that the cluster has answered, and its ID.
 	RecordFounded Kind = "RecordFounded"
@@ -61,9 +62,10 @@ type Step struct {
 	Found          bool
 	InitialCluster []Peer
 	Operation      *Operation
-	// Failed belongs to EndOperation: a join that was given up.
-	Failed bool
-	Reason string
+	// Failed and PutOff belong to EndOperation: a join that was given up, an
+	// operation that is begun again later. Neither counts as a success.
+	Failed, PutOff bool
+	Reason         string
 }
 
 // String writes a step in one line; steps are the same if their lines are.
@@ -92,6 +94,9 @@ func (s Step) String() string {
 	}
 	if s.Failed {
 		b.WriteString(" failed")
+	}
+	if s.PutOff {
+		b.WriteString(" put off")
 	}
 	if s.Reason != "" {
 		b.WriteString(": " + s.Reason)

@@ -10,20 +10,26 @@ func (d *decision) upkeep(m Machine) {
 		d.do(Step{Kind: AskMachine, Machine: m.Name, Reason: "it is new"})
 	case m.Instance == InstanceStopped:
 		d.do(Step{Kind: AskMachine, Machine: m.Name, Reason: "it stands still"})
-	case m.Agent.Reachable && !m.Agent.Enrolled:
+	case m.Agent.Reachable && !m.Agent.Enrolled && !d.diskReplaced(m):
 		d.do(Step{Kind: Enrol, Machine: m.Name, Reason: "first contact"})
 	}
 }
 
-// letGo ends a machine that runs no member of this cluster.
+// letGo ends a machine that runs no member of this cluster. Its process is
+// stopped first if it can be; a fence that fails is not tried for ever, as the
+// machine ends anyway.
 func (d *decision) letGo(m Machine, reason string) {
-	if m.Agent.Reachable && m.Agent.Enrolled && !m.Agent.Fenced && m.Agent.Declared {
-		d.do(Step{Kind: Fence, Machine: m.Name, Reason: reason})
-	}
 	if !m.Deleting {
 		d.do(Step{Kind: DeleteMachine, Machine: m.Name, Reason: reason})
+		if m.fenceable() {
+			d.do(Step{Kind: Fence, Machine: m.Name, Reason: reason})
+		}
 	}
 	d.do(Step{Kind: ReleaseMachine, Machine: m.Name, Reason: reason})
+}
+
+func (m Machine) fenceable() bool {
+	return m.Agent.Reachable && m.Agent.Enrolled && m.Agent.Declared && !m.Agent.Fenced
 }
 
 // declareAgain tells a member's agent again what to run if it doesn't know:

@@ -105,13 +105,16 @@ type Machine struct {
 	// Serving says that its etcd answered a linearizable read just now: to
 	// us, to its agent or to another machine's agent.
 	Serving bool
-	// SilentSince is since when nobody who can see got such an answer; zero
-	// while Serving.
+	// SilentSince is since when nobody who can see got the answer that its
+	// role lets it give: a linearizable read of a voter, a status of one that
+	// is listed as a learner. Zero while it answers.
 	SilentSince time.Time
 	// Status of its etcd, the freshest of what was had just now.
 	Status Status
 	// ProgressAt is when its applied index, or the bytes fetched of its
-	// release, last grew; zero if never seen to.
+	// release, last exceeded all that was seen before, or when it reached the
+	// next of: running, address known, reachable, enrolled, release ready,
+	// etcd started. A process that starts over and over makes no progress.
 	ProgressAt time.Time
 }
 
@@ -190,24 +193,62 @@ func (w World) member(id string) (Member, bool) {
 }
 
 // memberOf finds the member that a machine runs, by peer URL and never by
-// name, which an unstarted member doesn't have (F013, F014).
+// name, which an unstarted member doesn't have (F013, F014). A machine whose
+// address changed is known by its data (F030).
 func (w World) memberOf(m Machine) (Member, bool) {
+	member, ok := w.memberAt(m.PeerURL)
+	if !ok {
+		member, ok = w.member(m.dataID())
+	}
+	if !ok {
+		return Member{}, false
+	}
+	owner, owned := w.machineOf(member)
+	return member, owned && owner.Name == m.Name
+}
+
+// memberAt is the member that is listed with a peer URL.
+func (w World) memberAt(url string) (Member, bool) {
 	for _, member := range w.Members {
-		if m.PeerURL != "" && member.PeerURL == m.PeerURL {
+		if url != "" && member.PeerURL == url {
 			return member, true
 		}
 	}
 	return Member{}, false
 }
 
-// machineOf is the converse of memberOf.
+// machineOf is the converse of memberOf. Of two machines with one address it
+// is the one that is not gone, whose address the other got; a machine that is
+// to join is never that of a voter that was there before (F012).
 func (w World) machineOf(member Member) (Machine, bool) {
+	op := w.Record.Operation
+	best, found := Machine{}, false
 	for _, m := range w.Machines {
-		if m.PeerURL != "" && m.PeerURL == member.PeerURL {
+		joins := op != nil && op.Kind == Join && op.Machine == m.Name && op.MemberID != member.ID && !member.Learner
+		if m.PeerURL == "" || m.PeerURL != member.PeerURL || joins {
+			continue
+		}
+		if !found || w.gone(best) && !w.gone(m) {
+			best, found = m, true
+		}
+	}
+	if found {
+		return best, true
+	}
+	for _, m := range w.Machines {
+		if _, other := w.memberAt(m.PeerURL); !other && m.dataID() == member.ID {
 			return m, true
 		}
 	}
 	return Machine{}, false
+}
+
+// dataID is the member whose data a machine holds, empty if not known.
+func (m Machine) dataID() string {
+	if !m.Agent.Reachable || m.Agent.Data != DataPresent {
+		return ""
+	}
+	return m.Agent.MemberID
 }
 
 func (w World) voters() []Member {
