@@ -228,7 +228,7 @@ func (h *host) killEtcd() {
 
 func (h *host) isEtcd(pid int) bool {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && strings.Contains(string(cmdline), h.opts.Dir)
+	return err == nil && strings.Contains(string(cmdline), "--data-dir="+h.opts.Dir+"/")
 }
 
 // sign answers a machine's requests as the controller does.
@@ -356,10 +356,12 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func poll(done func() bool) bool {
+func poll(done func() bool) bool { return pollEvery(50*time.Millisecond, done) }
+
+func pollEvery(interval time.Duration, done func() bool) bool {
 	limit := time.NewTimer(deadline)
 	defer limit.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		if done() {

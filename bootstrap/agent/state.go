@@ -39,8 +39,9 @@ type facts struct {
 type begun struct {
 	At time.Time `json:"at"`
 	// Dir is the inode of the empty directory: while it is the same and no
-	// write-ahead log is in it, etcd has not come to vote, so that a start
-	// that failed may be repeated. Another one means that it was removed.
+	// write-ahead log that was used is in it, etcd has not come to vote, so
+	// that a start that failed may be repeated. Another one means that it was
+	// removed.
 	Dir uint64 `json:"dir"`
 }
 
@@ -51,7 +52,7 @@ type founded struct {
 	At    time.Time `json:"at"`
 }
 
-// started is written when etcd has made its log. From then on, data that is
+// started is written when etcd has used its log. From then on, data that is
 // missing is lost data (F026).
 type started struct {
 	Token     string    `json:"token"`

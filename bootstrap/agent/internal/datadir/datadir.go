@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,7 +20,7 @@ type Kind int
 const (
 	Absent     Kind = iota // no directory
 	Empty                  // a directory without a member in it
-	Partial                // a member without its log or its database: half made or half restored (F080)
+	Partial                // a member without its log or its database, or with a log that was never used: half made or half restored (F080)
 	Whole                  // log and database are there, and the IDs could be read
 	Unreadable             // there is something, and it could not be understood
 )
@@ -59,7 +58,7 @@ func look(dir string) Content {
 	if _, err := os.Lstat(member); errors.Is(err, os.ErrNotExist) {
 		return Content{Kind: Empty}
 	}
-	segment, err := firstSegment(filepath.Join(member, "wal"))
+	segment, single, err := firstSegment(filepath.Join(member, "wal"))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return Content{Kind: Partial, Problem: "there is a member without a write-ahead log"}
@@ -70,9 +69,15 @@ func look(dir string) Content {
 	if _, err := os.Stat(database); errors.Is(err, os.ErrNotExist) {
 		return Content{Kind: Partial, Problem: "there is a write-ahead log without a database"}
 	}
-	found, err := readHead(segment)
-	if err != nil {
+	found, used, err := readHead(segment)
+	switch {
+	case err != nil:
 		return Content{Kind: Unreadable, Problem: err.Error()}
+	case single && !used:
+		// etcd killed at this point of its first start would find a log, take
+		// itself for a member of long standing that knows no other, and run
+		// for ever without serving.
+		return Content{Kind: Partial, Problem: "there is a write-ahead log with nothing in it"}
 	}
 	wal, err := inodeOf(filepath.Join(member, "wal"))
 	if err != nil {
@@ -81,18 +86,27 @@ func look(dir string) Content {
 	return Content{Kind: Whole, MemberID: Hex(found.member), ClusterID: Hex(found.cluster), WAL: wal}
 }
 
-// firstSegment is the oldest segment; etcd removes old ones as it goes.
-func firstSegment(wal string) (string, error) {
+// firstSegment is the oldest segment, as etcd removes old ones as it goes, and
+// whether it is the first and only one.
+func firstSegment(wal string) (path string, single bool, err error) {
 	entries, err := os.ReadDir(wal)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	i := slices.IndexFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".wal") })
-	if i < 0 {
-		return "", fmt.Errorf("no segment in %s: %w", wal, os.ErrNotExist)
+	var segments []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".wal") {
+			segments = append(segments, e.Name())
+		}
 	}
-	return filepath.Join(wal, entries[i].Name()), nil
+	if len(segments) == 0 {
+		return "", false, fmt.Errorf("no segment in %s: %w", wal, os.ErrNotExist)
+	}
+	return filepath.Join(wal, segments[0]), len(segments) == 1 && strings.HasPrefix(segments[0], firstSequence), nil
 }
+
+// firstSequence begins the name of the first segment of a log.
+const firstSequence = "0000000000000000-"
 
 func inodeOf(path string) (uint64, error) {
 	info, err := os.Stat(path)

@@ -47,6 +47,11 @@ func TestLook(t *testing.T) {
 	good := head(0xdeadbeefdeadbeef, 0x1, 77)
 	flipped := append([]byte(nil), good...)
 	flipped[len(flipped)-9] ^= 1
+	newborn := append(append([]byte(nil), good...), frame(recordSnapshot, 0, []byte{})...)
+	newborn = append(newborn, make([]byte, 4096)...)
+	used := append(append([]byte(nil), newborn[:len(newborn)-4096]...), frame(2, 0, make([]byte, 100))...)
+	large := append(append([]byte(nil), newborn[:len(newborn)-4096]...), frame(2, 0, make([]byte, 1<<20))...)
+	const zeroth = "0000000000000000-0000000000000000.wal"
 	const second = "0000000000000003-00000000000004d2.wal"
 	const first = "0000000000000001-0000000000000001.wal"
 	for name, c := range map[string]struct {
@@ -55,6 +60,9 @@ func TestLook(t *testing.T) {
 	}{
 		"whole":             {map[string][]byte{"wal/" + second: good, "snap/db": {}}, Content{Kind: Whole, MemberID: "deadbeefdeadbeef", ClusterID: "1"}},
 		"two segments":      {map[string][]byte{"wal/" + second: nil, "wal/" + first: good, "snap/db": {}}, Content{Kind: Whole, MemberID: "deadbeefdeadbeef", ClusterID: "1"}},
+		"never used":        {map[string][]byte{"wal/" + zeroth: newborn, "snap/db": {}}, Content{Kind: Partial}},
+		"just used":         {map[string][]byte{"wal/" + zeroth: used, "snap/db": {}}, Content{Kind: Whole, MemberID: "deadbeefdeadbeef", ClusterID: "1"}},
+		"a large entry":     {map[string][]byte{"wal/" + zeroth: large, "snap/db": {}}, Content{Kind: Whole, MemberID: "deadbeefdeadbeef", ClusterID: "1"}},
 		"no database":       {map[string][]byte{"wal/" + first: good}, Content{Kind: Partial}},
 		"no log (F080)":     {map[string][]byte{"snap/db": {}}, Content{Kind: Partial}},
 		"no segment":        {map[string][]byte{"wal/0.tmp": good, "snap/db": {}}, Content{Kind: Partial}},
@@ -93,7 +101,7 @@ func FuzzReadHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		path := filepath.Join(t.TempDir(), "x.wal")
 		write(t, path, raw)
-		if found, err := readHead(path); err == nil && (found.member == 0 || found.cluster == 0) {
+		if found, _, err := readHead(path); err == nil && (found.member == 0 || found.cluster == 0) {
 			t.Errorf("read %+v", found)
 		}
 	})

@@ -19,10 +19,15 @@ import (
 const (
 	recordMetadata = 1
 	recordCRC      = 4
+	recordSnapshot = 5
 	maxHeadRecord  = 64 << 10 // bytes; a metadata record has about 20
 )
 
-var errDamaged = errors.New("the head of the write-ahead log is damaged")
+var (
+	errDamaged = errors.New("the head of the write-ahead log is damaged")
+	errEnd     = errors.New("the write-ahead log ends")
+	errLarge   = errors.New("the record is larger than those of the head")
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -35,30 +40,57 @@ type record struct {
 	data []byte
 }
 
-func readHead(path string) (ids, error) {
+// readHead reads the IDs, and whether the segment has anything after its head:
+// an entry or a vote.
+func readHead(path string) (found ids, used bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return ids{}, err
+		return ids{}, false, err
 	}
 	defer func() { _ = f.Close() }()
 	r := bufio.NewReaderSize(f, 4096)
+	found, err = readIDs(r)
+	if err == nil {
+		used, err = readUse(r)
+	}
+	if err != nil {
+		return ids{}, false, fmt.Errorf("%s: %w", path, err)
+	}
+	return found, used, nil
+}
+
+func readIDs(r io.Reader) (ids, error) {
 	first, err := readRecord(r)
 	if err != nil {
-		return ids{}, fmt.Errorf("%s: %w", path, err)
+		return ids{}, damage(err)
 	}
 	second, err := readRecord(r)
 	if err != nil {
-		return ids{}, fmt.Errorf("%s: %w", path, err)
+		return ids{}, damage(err)
 	}
 	if first.kind != recordCRC || second.kind != recordMetadata ||
 		crc32.Update(first.crc, castagnoli, second.data) != second.crc {
-		return ids{}, fmt.Errorf("%s: %w", path, errDamaged)
+		return ids{}, errDamaged
 	}
-	found, err := parseIDs(second.data)
-	if err != nil {
-		return ids{}, fmt.Errorf("%s: %w", path, err)
+	return parseIDs(second.data)
+}
+
+// readUse goes on behind the metadata. A new log has a record of the empty
+// snapshot there, and then the zeros of the space allocated for it.
+func readUse(r io.Reader) (bool, error) {
+	for {
+		rec, err := readRecord(r)
+		switch {
+		case errors.Is(err, errEnd):
+			return false, nil
+		case errors.Is(err, errLarge), errors.Is(err, errDamaged):
+			return true, nil // etcd's own matter, which repairs the last record
+		case err != nil:
+			return false, err
+		case rec.kind != recordSnapshot:
+			return true, nil
+		}
 	}
-	return found, nil
 }
 
 // readRecord reads one frame: its length in the low 56 bits of a little-endian
@@ -66,12 +98,15 @@ func readHead(path string) (ids, error) {
 func readRecord(r io.Reader) (record, error) {
 	var word [8]byte
 	if _, err := io.ReadFull(r, word[:]); err != nil {
-		return record{}, damage(err)
+		return record{}, ended(err, errEnd)
 	}
 	frame := binary.LittleEndian.Uint64(word[:])
 	length := frame & (1<<56 - 1)
-	if length == 0 || length > maxHeadRecord {
-		return record{}, errDamaged
+	switch {
+	case length == 0:
+		return record{}, errEnd
+	case length > maxHeadRecord:
+		return record{}, errLarge
 	}
 	padding := uint64(0)
 	if frame>>63 == 1 {
@@ -79,14 +114,22 @@ func readRecord(r io.Reader) (record, error) {
 	}
 	raw := make([]byte, length+padding)
 	if _, err := io.ReadFull(r, raw); err != nil {
-		return record{}, damage(err)
+		return record{}, ended(err, errDamaged)
 	}
 	return parseRecord(raw[:length])
 }
 
-// damage tells an early end, which is damage, from a disk that cannot be read.
-func damage(err error) error {
+// ended tells the end of the file from a disk that cannot be read.
+func ended(err, meaning error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return meaning
+	}
+	return err
+}
+
+// damage is what an early end or an absurd length is in the head.
+func damage(err error) error {
+	if errors.Is(err, errEnd) || errors.Is(err, errLarge) {
 		return errDamaged
 	}
 	return err
