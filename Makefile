@@ -8,8 +8,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # Where `make up` keeps its state and `make down` finds it.
 DIR ?= .up
-# What `make test` and `make bench` run.
+# What `make test` runs.
 PACKAGES ?= ./...
+# How often `make bench` measures everything.
+ROUNDS ?= 5
 # What `make race` runs: all but test/, whose servers it would not check and whose waiting it
 # would slow down.
 RACE_PACKAGES ?= $(shell go list -e ./... | grep -v '/etcdmanager/test\(/\|$$\)')
@@ -68,8 +70,9 @@ race: testbin build ## Run the tests of RACE_PACKAGES under the race detector
 	hack/test.sh --race $(RACE_PACKAGES)
 
 .PHONY: bench
-bench: testbin ## Run the benchmarks of PACKAGES
-	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+bench: ## Measure an EtcdCluster beside plain etcd, ROUNDS times; fail if it is too slow
+	@hack/testbin.sh etcd-3.7.3 kube-apiserver
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/bench -rounds $(ROUNDS)
 
 .PHONY: lint
 lint: ## Lint, and prove that the layering rules bite
