@@ -31,7 +31,7 @@ func inspect(pid int) (Process, error) {
 	// The second field is the command in parentheses and may hold anything.
 	_, rest, ok := cutLast(raw, []byte(") "))
 	fields := bytes.Fields(rest)
-	const state, starttime = 0, 19 // fields 3 and 22 of proc(5)
+	const state, threads, starttime = 0, 17, 19 // fields 3, 20 and 22 of proc(5)
 	if !ok || len(fields) <= starttime {
 		return Process{}, fmt.Errorf("/proc/%d/stat is not understood", pid)
 	}
@@ -40,7 +40,9 @@ func inspect(pid int) (Process, error) {
 		return Process{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
 	}
 	found := Process{PID: pid, Ticks: ticks, Boot: boot, Since: startedAt(pid)}
-	if s := fields[state][0]; s == 'Z' || s == 'X' {
+	// The first thread may be a zombie while others still end, and hold files
+	// and ports.
+	if s := fields[state][0]; s == 'X' || s == 'Z' && (string(fields[threads]) == "0" || string(fields[threads]) == "1") {
 		return found, errEnded
 	}
 	return found, nil

@@ -85,11 +85,15 @@ func (p Process) Poll() (running bool, exit string) {
 	case err == nil && reaped == p.PID:
 		return false, fmt.Sprintf("exit status %d", status.ExitStatus())
 	}
+	child := err == nil
 	now, err := inspect(p.PID)
-	if err != nil || now.Ticks != p.Ticks || now.Boot != p.Boot {
+	switch {
+	case now.Ticks != p.Ticks || now.Boot != p.Boot:
 		return false, "gone"
+	case err == nil, child && errors.Is(err, errEnded): // not to be reaped before all its threads are
+		return true, ""
 	}
-	return true, ""
+	return false, "gone"
 }
 
 // Signal sends a signal to the process, if it is still this one.
