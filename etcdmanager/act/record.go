@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/plan"
@@ -45,7 +46,8 @@ func (a *Actor) WriteRecord(ctx context.Context, cluster *v1alpha1.EtcdCluster, 
 	if !slices.Contains(updated.Finalizers, v1alpha1.Finalizer) && updated.DeletionTimestamp.IsZero() {
 		updated.Finalizers = append(updated.Finalizers, v1alpha1.Finalizer)
 	}
-	if err := a.Client.Update(ctx, updated); err != nil {
+	// A patch leaves alone how people wrote the rest of the object.
+	if err := a.Client.Patch(ctx, updated, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("record on the cluster: %w", err)
 	}
 	*cluster = *updated

@@ -97,7 +97,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, err
 	}
 	if !apierrors.IsConflict(err) {
-		err = errors.Join(err, r.report(ctx, scene, decision))
+		err = errors.Join(err, r.report(ctx, scene, decision, err))
 	}
 	if err != nil {
 		return r.failed(log, err)

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -45,7 +46,7 @@ func (r *clusterReconciler) announce(log *slog.Logger, scene *act.Scene, decisio
 }
 
 // report keeps status and the Secrets for consumers.
-func (r *clusterReconciler) report(ctx context.Context, scene *act.Scene, decision plan.Decision) error {
+func (r *clusterReconciler) report(ctx context.Context, scene *act.Scene, decision plan.Decision, failure error) error {
 	if scene.Cluster.DeletionTimestamp.IsZero() {
 		if err := credentials.Publish(ctx, r.client, scene.Cluster, scene.Authorities, time.Now()); err != nil {
 			return err
@@ -58,6 +59,12 @@ func (r *clusterReconciler) report(ctx context.Context, scene *act.Scene, decisi
 	}
 	before := scene.Cluster.Status.DeepCopy()
 	r.fill(scene, decision)
+	if failure != nil && !errors.Is(failure, act.ErrChanged) {
+		meta.SetStatusCondition(&scene.Cluster.Status.Conditions, metav1.Condition{
+			Type: "Progressing", Status: metav1.ConditionTrue, Reason: "TryingAgain", Message: failure.Error(),
+			ObservedGeneration: scene.Cluster.Generation,
+		})
+	}
 	if equality.Semantic.DeepEqual(*before, scene.Cluster.Status) {
 		return nil
 	}
