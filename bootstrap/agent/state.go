@@ -31,6 +31,9 @@ type facts struct {
 	Fenced  bool     `json:"fenced,omitempty"`
 	Aside   string   `json:"aside,omitempty"` // where a fenced machine's data is
 
+	// Helped says that etcd was started again to end its joining.
+	Helped bool `json:"helped,omitempty"`
+
 	Starts int    `json:"starts,omitempty"`
 	Exit   string `json:"exit,omitempty"`
 }

@@ -29,6 +29,8 @@ type supervisor struct {
 
 	// Of the loop alone.
 	stopping time.Time // when SIGTERM was sent; zero: not
+	rejoin   bool      // the stopping etcd is to be started again at once
+	served   int       // PID of the etcd that was seen to serve clients
 	killing  bool
 	lookedAt time.Time
 	content  datadir.Content
@@ -97,6 +99,7 @@ func (s *supervisor) step(now time.Time) {
 	s.watchProcess(now)
 	s.look(now)
 	s.noteStarted(now)
+	s.helpJoin(now)
 	running := s.current()
 	report, _ := s.fetch.now()
 	at := situation{
@@ -145,6 +148,9 @@ func (s *supervisor) watchProcess(now time.Time) {
 	s.stopping, s.killing, s.lookedAt = time.Time{}, false, time.Time{}
 	s.forgetRun()
 	s.postpone(now, now.Sub(r.Since) >= settledAfter)
+	if s.rejoin {
+		s.rejoin, s.retryAt = false, time.Time{}
+	}
 	if err := s.state.update(func(f *facts) { f.Exit = exit }); err != nil {
 		s.log.Error("how etcd ended could not be noted", "error", err)
 	}
