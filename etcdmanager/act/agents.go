@@ -96,11 +96,10 @@ func (a *Actor) declare(ctx context.Context, s *Scene, step plan.Step) error {
 	return a.put(ctx, s, step.Machine, wanted)
 }
 
-// fence stops a removed member for good.
+// fence stops a removed member for good. It says nothing of version or peers:
+// an agent declines a member that could not run, and this one is not to.
 func (a *Actor) fence(ctx context.Context, s *Scene, step plan.Step) error {
-	wanted := a.wanted(s, step)
-	wanted.Fenced = true
-	return a.put(ctx, s, step.Machine, wanted)
+	return a.put(ctx, s, step.Machine, protocol.Wanted{Name: step.Machine, Fenced: true, Reason: step.Reason})
 }
 
 func (a *Actor) put(ctx context.Context, s *Scene, name string, wanted protocol.Wanted) error {
