@@ -24,6 +24,7 @@ type machine struct {
 	identity *identity.Store
 	etcd     *supervisor
 	prober   *prober
+	watcher  *watcher
 
 	// One command at a time: an older epoch must not slip in behind a newer.
 	commands sync.Mutex
@@ -130,6 +131,7 @@ func (m *machine) seen() protocol.Seen {
 		Process:      process,
 		Data:         judge(datadir.Look(m.opts.dataDir()), f),
 		Probe:        m.prober.latest(),
+		Peers:        m.watcher.latest(),
 		Certificates: m.identity.Certificates(),
 		Refusal:      refusal,
 	}

@@ -92,6 +92,18 @@ func TestFoundsWithThree(t *testing.T) {
 	if len(clusters) != 1 || len(members) != 3 {
 		t.Errorf("clusters %v, members %v", clusters, members)
 	}
+	// Each member is seen by the others, also when one of them is stopped.
+	sees := func(s protocol.Seen, h *host, serving bool) bool {
+		return len(s.Peers) == 2 && slices.ContainsFunc(s.Peers, func(p protocol.Peering) bool {
+			return p.URL == h.peerURL() && p.Serving == serving
+		})
+	}
+	a.await("peers that serve", func(s protocol.Seen) bool { return sees(s, b, true) && sees(s, d, true) })
+	off := d.wanted(newest, a, b)
+	off.Run = false
+	d.put(off)
+	d.awaitStopped()
+	a.await("a peer that is off", func(s protocol.Seen) bool { return sees(s, b, true) && sees(s, d, false) })
 }
 
 func TestRefusesAnOlderEpoch(t *testing.T) {

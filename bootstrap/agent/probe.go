@@ -18,7 +18,11 @@ import (
 	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
 )
 
-const probeDeadline = 2 * time.Second
+const (
+	probeDeadline = 2 * time.Second
+	// probeKey is read to see whether reads are answered. It need not exist.
+	probeKey = "etcdmanager.io/probe"
+)
 
 // prober asks the machine's own etcd what a client would see.
 type prober struct {
@@ -95,7 +99,7 @@ func (p *prober) ask(ctx context.Context) protocol.Probe {
 	defer func() { _ = client.Close() }()
 	read := make(chan error, 1)
 	go func() {
-		_, err := client.Get(ctx, "health")
+		_, err := client.Get(ctx, probeKey, clientv3.WithCountOnly())
 		read <- err
 	}()
 	result, err := status(ctx, client, p.url)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/etcdmanager/etcdmanager/bootstrap"
 	"github.com/etcdmanager/etcdmanager/bootstrap/agent/internal/durable"
+	"github.com/etcdmanager/etcdmanager/bootstrap/agent/protocol"
 )
 
 const shutdownDeadline = 3 * time.Second
@@ -78,9 +79,10 @@ func assemble(opts Options) (*machine, *tls.Config, error) {
 		etcd.fetch.set(*w)
 	}
 	etcd.adopt()
+	own := newProber(opts, store.Probe, etcd.running)
 	return &machine{
-		opts: opts, log: opts.Log, state: st, identity: store, etcd: etcd,
-		prober: newProber(opts, store.Probe, etcd.running),
+		opts: opts, log: opts.Log, state: st, identity: store, etcd: etcd, prober: own,
+		watcher: newWatcher(opts, own, func() *protocol.Wanted { return st.get().Wanted }),
 	}, serverTLS(st, store, first), nil
 }
 
@@ -92,6 +94,7 @@ func (m *machine) live(ctx context.Context, listener net.Listener) error {
 	parts.Go(func() { m.etcd.supervise(ctx) })
 	parts.Go(func() { m.etcd.fetch.run(ctx) })
 	parts.Go(func() { m.prober.run(ctx) })
+	parts.Go(func() { m.watcher.run(ctx) })
 	parts.Go(func() { rotateLog(ctx, m.opts) })
 	server := newServer(m)
 	parts.Go(func() {

@@ -55,19 +55,19 @@ func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRe
 		Name: m.Object.Name, FailureDomain: m.Object.Spec.FailureDomain,
 		Deleting: !m.Object.DeletionTimestamp.IsZero(), Requested: m.Object.Status.Requested != nil,
 		Instance: plan.InstanceState(m.Instance.State), Agent: agentOf(m, record, template),
-		Status: m.Etcd, Serving: m.serving || view.othersSee(m, now),
+		Status: m.Etcd, Serving: m.serving || m.agentSees(),
 	}
 	_, p.ReplaceAsked = m.Object.Annotations[v1alpha1.AnnotationReplace]
 	if m.Address != "" {
 		p.PeerURL = PeerURL(m.Address)
 	}
-	if m.Seen != nil && !p.Status.Known && fresh(m.Seen.Probe, m.Seen.Time) {
+	if m.Seen != nil && !p.Status.Known && fresh(m.Seen.Probe.At, m.Seen.Time) {
 		p.Status = statusOf(m.Seen.Probe)
 	}
 	if record.ClusterID != "" && p.Status.Known && p.Status.ClusterID != record.ClusterID {
 		p.Serving = false // another incarnation answers here (F163)
 	}
-	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, p.Serving, p.Agent.Declared, p.Instance == plan.InstanceGone, progressOf(m))
+	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, p.Serving || view.peersSee(m), p.Agent.Declared, p.Instance == plan.InstanceGone, progressOf(m))
 	p.SilentSince, p.GoneSince, p.ProgressAt = t.silentSince, t.goneSince, t.progressAt
 	return p
 }
@@ -94,15 +94,35 @@ func agentOf(m *Machine, record v1alpha1.ClusterRecord, template protocol.Wanted
 	return a
 }
 
-// othersSee says that a machine's own agent got an answer from its etcd a
-// moment ago, though we did not (F168, F169).
-func (v *View) othersSee(m *Machine, _ time.Time) bool {
-	return m.Seen != nil && m.Seen.Probe.Serving && fresh(m.Seen.Probe, m.Seen.Time)
+// agentSees says that a machine's own agent got an answer from its etcd a
+// moment ago, though we did not (F169).
+func (m *Machine) agentSees() bool {
+	return m.Seen != nil && m.Seen.Process.Running && m.Seen.Probe.Serving && fresh(m.Seen.Probe.At, m.Seen.Time)
+}
+
+// peersSee says that another machine got an answer from this one's etcd a
+// moment ago. It speaks against giving a member up (F168), and is not enough
+// to count on it.
+func (v *View) peersSee(m *Machine) bool {
+	if m.Seen != nil && !m.Seen.Process.Running || m.Address == "" {
+		return false
+	}
+	for _, other := range v.Machines {
+		if other == m || other.Seen == nil {
+			continue
+		}
+		for _, peer := range other.Seen.Peers {
+			if peer.URL == PeerURL(m.Address) && peer.Serving && fresh(peer.At, other.Seen.Time) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fresh compares two times of the same clock, the machine's.
-func fresh(p protocol.Probe, machineNow time.Time) bool {
-	return !p.At.IsZero() && machineNow.Sub(p.At) < probeFresh
+func fresh(at, machineNow time.Time) bool {
+	return !at.IsZero() && machineNow.Sub(at) < probeFresh
 }
 
 func statusOf(p protocol.Probe) plan.Status {

@@ -82,6 +82,8 @@ type Seen struct {
 	Data    Data    `json:"data"`
 	Probe   Probe   `json:"probe"`
 	Disk    Disk    `json:"disk"`
+	// Peers are the other members as they are seen from this machine.
+	Peers []Peering `json:"peers,omitempty"`
 
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Refusal says why etcd does not run though it is wanted; empty if it
@@ -150,6 +152,14 @@ type Probe struct {
 	DBSize       int64     `json:"dbSize,omitempty"` // bytes
 	DBInUse      int64     `json:"dbInUse,omitempty"`
 	Alarms       []string  `json:"alarms,omitempty"` // NOSPACE, CORRUPT
+}
+
+// Peering is another member, asked over mutual TLS as a client would.
+type Peering struct {
+	URL     string    `json:"url"`     // its peer URL
+	Serving bool      `json:"serving"` // a linearizable read was answered in time
+	At      time.Time `json:"at"`
+	Error   string    `json:"error,omitempty"`
 }
 
 // Disk is the file system that holds the data directory, in bytes.
