@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -25,6 +26,56 @@ func patch(t *testing.T, f *rig.Fleet, name string, change func(*v1alpha1.EtcdCl
 	if err := f.API.Patch(t.Context(), cluster, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSurvivorComesBack shrinks clusters of older versions to one and kills
+// what is left right away. Without one more entry after the last removal these
+// versions wait for a vote of the member that was removed.
+func TestSurvivorComesBack(t *testing.T) {
+	f := rig.NewFleet(t)
+	f.StartController()
+	versions := map[string]string{"old": "3.5.35", "newer": "3.6.16"}
+	for name, version := range versions {
+		f.Apply(name, func(c *v1alpha1.EtcdCluster) { c.Spec.Version = version })
+	}
+	for name := range versions {
+		f.WaitReady(name)
+		patch(t, f, name, func(c *v1alpha1.EtcdCluster) { c.Spec.Replicas = 1 })
+	}
+	for name, version := range versions {
+		survivor := waitAlone(t, f, name)
+		_, etcd := f.Processes(f.Machine(survivor))
+		kill(t, etcd)
+		waitRestarted(t, f, survivor, etcd)
+		cluster := f.WaitReady(name)
+		if _, err := f.Etcd(cluster).Put(t.Context(), "k", "v"); err != nil {
+			t.Errorf("write to the survivor on %s: %v", version, err)
+		}
+		if cluster.Status.Version != version {
+			t.Errorf("the cluster runs %s, not %s", cluster.Status.Version, version)
+		}
+	}
+}
+
+// waitAlone waits until etcd has one member, and no longer.
+func waitAlone(t *testing.T, f *rig.Fleet, name string) (machine string) {
+	t.Helper()
+	rig.Eventually(t, rig.Patience, name+" to have one member", func(ctx context.Context) error {
+		cluster, err := f.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, m := range cluster.Status.Members {
+			if m.ID != "" && m.Serving {
+				machine = m.Machine
+			}
+		}
+		if cluster.Status.Replicas != 1 || machine == "" {
+			return fmt.Errorf("it has %d", cluster.Status.Replicas)
+		}
+		return nil
+	})
+	return machine
 }
 
 // TestScale goes from one to three and back, keeping what was written. The
