@@ -24,6 +24,10 @@ func (d *decision) found() {
 		d.do(Step{Kind: ResetFounding, Reason: reason})
 		return
 	}
+	if d.releaseStrangers() {
+		d.waitFor("machines of a founding that came to nothing to go")
+		return
+	}
 	ready, declared := 0, 0
 	var peers []Peer
 	for i, name := range d.Record.Founders {
@@ -41,7 +45,6 @@ func (d *decision) found() {
 			declared++
 		}
 	}
-	d.releaseStrangers()
 	switch {
 	case ready == len(d.Record.Founders):
 		d.declareFounders(peers)
@@ -69,6 +72,9 @@ func (d *decision) adopt() {
 	names := make([]string, 0, len(d.Machines))
 	var id string
 	for _, m := range d.Machines {
+		if m.Instance == InstanceStopped {
+			d.upkeep(m)
+		}
 		names = append(names, m.Name)
 		if m.Serving && m.Status.Known && id == "" {
 			id = m.Status.ClusterID
@@ -102,7 +108,7 @@ func (d *decision) foundingLost() (string, bool) {
 	if lost == "" {
 		return "", false
 	}
-	if m, ok := d.machine(lost); ok && m.Instance == InstanceGone && !started {
+	if m, ok := d.machine(lost); ok && d.gone(m) && !started {
 		return lost + " was lost before it started", true
 	}
 	if !started || d.FleetSilent {
@@ -133,15 +139,18 @@ func (d *decision) foundingDomain(i int) string {
 }
 
 // releaseStrangers lets machines go that are no founders, left by a founding
-// that was reset.
-func (d *decision) releaseStrangers() {
+// that was reset. It says whether the end of one was not asked for before: then
+// none is made meanwhile.
+func (d *decision) releaseStrangers() (asked bool) {
 	for _, m := range d.Machines {
 		founder := false
 		for _, name := range d.Record.Founders {
 			founder = founder || name == m.Name
 		}
 		if !founder || m.Deleting {
+			asked = asked || !m.Deleting
 			d.letGo(m, "not a founder")
 		}
 	}
+	return asked
 }

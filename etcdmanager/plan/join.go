@@ -137,7 +137,8 @@ func (d *decision) givenUp(op Operation, m Machine, hasMachine bool, member Memb
 // stuck gives up on a machine that gets no further. Slow is not stuck as long
 // as there is progress (F039), nor is what waits for others.
 func (d *decision) stuck(op Operation, m Machine, member Member, listed bool) (reason string, failed bool) {
-	if !listed && m.ready() || listed && d.caughtUp(m, member) == "" {
+	untold := listed && m.Agent.Reachable && m.Agent.Enrolled && !m.Agent.Declared
+	if !listed && m.ready() || untold || listed && d.caughtUp(m, member) == "" {
 		return "", false
 	}
 	last := latest(op.Started, m.ProgressAt)

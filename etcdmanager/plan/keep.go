@@ -36,13 +36,14 @@ func (d *decision) keep() {
 // can't be known now. What is of no use is not started again: it may hold a
 // removed member's data (F024).
 func (d *decision) kept(m Machine) bool {
+	_, listed := d.memberOf(m)
 	if op := d.Record.Operation; op != nil && op.Kind == Join && op.Machine == m.Name {
-		return true
+		return listed || !d.MembersKnown || op.MemberID == ""
 	}
 	if !d.MembersKnown {
 		return m.Requested
 	}
-	if _, listed := d.memberOf(m); listed {
+	if listed {
 		return true
 	}
 	spare, ok := d.spare()

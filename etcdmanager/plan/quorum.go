@@ -33,6 +33,9 @@ func (w World) dead(m Machine) (reason string, dead bool) {
 	if reason, lost := w.lost(m); lost {
 		return reason, true
 	}
+	if member, listed := w.memberOf(m); listed && member.Learner {
+		return "", false // the join that it is in has its own patience
+	}
 	if !m.Serving && !m.SilentSince.IsZero() && !w.FleetSilent && w.Now.Sub(m.SilentSince) >= w.Spec.DeadAfter {
 		return fmt.Sprintf("it has not answered anyone for %s", w.Spec.DeadAfter), true
 	}
@@ -60,8 +63,14 @@ func (w World) lost(m Machine) (reason string, lost bool) {
 }
 
 // gone says that the actuator is sure that there is no such machine (F162).
+// One that never came up is asked for again for a while: what the request
+// met may pass (F176).
 func (w World) gone(m Machine) bool {
-	return m.Requested && m.Instance == InstanceGone && !m.GoneSince.IsZero() && w.Now.Sub(m.GoneSince) >= goneFor
+	patience := goneFor
+	if m.PeerURL == "" {
+		patience = w.Spec.DeadAfter
+	}
+	return m.Requested && m.Instance == InstanceGone && !m.GoneSince.IsZero() && w.Now.Sub(m.GoneSince) >= patience
 }
 
 // diskReplaced says that an agent knows nothing of the enrolment that every

@@ -43,7 +43,7 @@ func (m Machine) ready() bool {
 // While it comes up, one voter is better than two (F017). A machine that
 // makes no progress is not waited for.
 func (d *decision) evenSize(op Operation) string {
-	if len(d.voters())%2 == 0 || d.staying()+1 >= d.Spec.Replicas {
+	if n := len(d.voters()); n%2 == 0 || n+1 >= d.Spec.Replicas {
 		return ""
 	}
 	spare, ok := d.spare()

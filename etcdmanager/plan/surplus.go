@@ -42,7 +42,7 @@ func (d *decision) removalRank(member Member) int {
 }
 
 func (d *decision) allServing() bool {
-	for _, member := range d.Members {
+	for _, member := range d.voters() {
 		if m, ok := d.machineOf(member); !ok || !d.alive(m) {
 			return false
 		}

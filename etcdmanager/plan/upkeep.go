@@ -2,12 +2,16 @@ package plan
 
 // upkeep does for one machine what touches no membership: it is asked for,
 // started again when it stands still, and enrolled. All of it is allowed at
-// any time, also without quorum, where it is what brings quorum back (F179).
+// any time, also without quorum, where it is what brings quorum back (F179). A
+// member whose machine is to end is needed until it is removed (F172).
 func (d *decision) upkeep(m Machine) {
+	_, listed := d.memberOf(m)
 	switch {
-	case m.Deleting || m.Agent.Fenced:
+	case m.Agent.Fenced || m.Deleting && d.MembersKnown && !listed || m.Deleting && len(d.Record.Founders) > 0 && !d.Record.Founded:
 	case !m.Requested:
 		d.do(Step{Kind: AskMachine, Machine: m.Name, Reason: "it is new"})
+	case m.Instance == InstanceGone && m.PeerURL == "" && !d.gone(m):
+		d.do(Step{Kind: AskMachine, Machine: m.Name, Reason: "it was asked for and is not there"})
 	case m.Instance == InstanceStopped:
 		d.do(Step{Kind: AskMachine, Machine: m.Name, Reason: "it stands still"})
 	case m.Agent.Reachable && !m.Agent.Enrolled && !d.diskReplaced(m):

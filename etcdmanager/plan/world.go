@@ -114,7 +114,7 @@ type Machine struct {
 	// ProgressAt is when its applied index, or the bytes fetched of its
 	// release, last exceeded all that was seen before, or when it reached the
 	// next of: running, address known, reachable, enrolled, release ready,
-	// etcd started. A process that starts over and over makes no progress.
+	// told to run, etcd started; at first sight it is that moment. A process that starts over and over makes no progress.
 	ProgressAt time.Time
 }
 
