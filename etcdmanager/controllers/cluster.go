@@ -26,12 +26,13 @@ import (
 )
 
 // How soon a cluster is looked at again: right after something was done, while
-// something is under way, and when all is well.
+// something is under way or for a while after it was, and when all is well.
 const (
 	pauseBusy   = 20 * time.Millisecond
 	pauseWatch  = 200 * time.Millisecond
 	pauseUnwell = time.Second
 	pauseWell   = 5 * time.Second
+	settling    = 5 * time.Second // how long a decision that is new counts as under way
 	failFirst   = 100 * time.Millisecond
 	failMax     = 5 * time.Second
 )
@@ -61,7 +62,7 @@ type clusterReconciler struct {
 	mu     sync.Mutex
 	uids   map[client.ObjectKey]string
 	epochs map[string]int64  // by cluster UID: the epoch this process took
-	said   map[string]string // by cluster UID: the last wait that was logged
+	said   map[string]saying // by cluster UID
 }
 
 func (r *clusterReconciler) setup(mgr ctrl.Manager, concurrent int) error {
@@ -77,6 +78,13 @@ func (r *clusterReconciler) setup(mgr ctrl.Manager, concurrent int) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failFirst, failMax),
 		}).
 		Complete(r)
+}
+
+// saying is the last decision that was logged, and since when it has been the
+// same; zero since the controller started.
+type saying struct {
+	text  string
+	since time.Time
 }
 
 // Reconcile looks at one cluster once and takes the steps that are next.
@@ -247,6 +255,13 @@ func (r *clusterReconciler) pause(scene *act.Scene, decision plan.Decision) time
 		pause = pauseWatch
 	case decision.Wait != "" || decision.Phase != "Ready":
 		pause = pauseUnwell
+	}
+	r.mu.Lock()
+	since := r.said[string(scene.Cluster.UID)].since
+	r.mu.Unlock()
+	if world.Now.Sub(since) < settling {
+		// What just came up is not seen whole at the first look.
+		pause = min(pause, pauseWatch)
 	}
 	if world.Spec.Invalid != "" {
 		pause = pauseWell

@@ -28,12 +28,17 @@ func (r *clusterReconciler) announce(log *slog.Logger, scene *act.Scene, decisio
 		text += "\n" + step.String()
 	}
 	r.mu.Lock()
-	before := r.said[uid]
-	r.said[uid] = text
-	r.mu.Unlock()
-	if text == before {
+	before, known := r.said[uid]
+	if known && text == before.text {
+		r.mu.Unlock()
 		return
 	}
+	next := saying{text: text}
+	if known { // at its start the controller meets every cluster at once
+		next.since = scene.View.World.Now
+	}
+	r.said[uid] = next
+	r.mu.Unlock()
 	for _, step := range decision.Steps {
 		log.Info("next", "step", step.String())
 		if step.Kind.Membership() || step.Operation != nil || step.Kind == plan.RecordFounded {

@@ -82,7 +82,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	actor := &act.Actor{Client: mgr.GetClient(), Actuators: o.Actuators, Mirror: o.ReleaseMirror, Now: time.Now, Log: o.Log, OnStep: o.OnStep}
 	clusters := &clusterReconciler{
 		client: mgr.GetClient(), observer: observer, actor: actor, events: mgr.GetEventRecorder("etcdmanager"),
-		log: o.Log, deposed: deposed, uids: map[client.ObjectKey]string{}, epochs: map[string]int64{}, said: map[string]string{},
+		log: o.Log, deposed: deposed, uids: map[client.ObjectKey]string{}, epochs: map[string]int64{}, said: map[string]saying{},
 	}
 	machines := &machineReconciler{client: mgr.GetClient(), actor: actor}
 	err = errors.Join(
