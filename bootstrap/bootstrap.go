@@ -39,8 +39,13 @@ func Parse(raw []byte) (Data, error) {
 		return Data{}, errors.New("bootstrap data is not the JSON document that the controller writes")
 	}
 	for _, field := range []struct{ name, value string }{
-		{"cluster", d.Cluster}, {"clusterUID", d.ClusterUID}, {"machine", d.Machine},
-		{"machineUID", d.MachineUID}, {"agentCA", d.AgentCA}, {"certificate", d.Certificate}, {"key", d.Key},
+		{"cluster", d.Cluster},
+		{"clusterUID", d.ClusterUID},
+		{"machine", d.Machine},
+		{"machineUID", d.MachineUID},
+		{"agentCA", d.AgentCA},
+		{"certificate", d.Certificate},
+		{"key", d.Key},
 	} {
 		if field.value == "" {
 			return Data{}, fmt.Errorf("bootstrap data has no %s", field.name)

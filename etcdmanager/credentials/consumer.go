@@ -18,9 +18,11 @@ import (
 // renewed when a third is left.
 const consumerLife = 365 * 24 * time.Hour
 
-// CASecret and ClientSecret name the Secrets for consumers as kubeadm and
-// Cluster API expect them.
-func CASecret(cluster string) string     { return cluster + "-etcd" }
+// CASecret names the Secret with the authority as kubeadm and Cluster API
+// expect it.
+func CASecret(cluster string) string { return cluster + "-etcd" }
+
+// ClientSecret names the Secret with a client's certificate likewise.
 func ClientSecret(cluster string) string { return cluster + "-apiserver-etcd-client" }
 
 // Publish keeps the Secrets for consumers: the authority's certificate alone,

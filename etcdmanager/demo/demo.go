@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("make the demo's log: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	d.log = slog.New(slog.NewTextHandler(log, nil))
 	defer func() { err = d.clean(context.WithoutCancel(ctx), err) }()
 	return d.run(ctx)

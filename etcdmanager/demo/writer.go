@@ -54,7 +54,7 @@ func startWriter(endpoints []string, f files) (*writer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &writer{cancel: cancel, done: make(chan count, 1)}
 	go func() {
-		defer etcd.Close()
+		defer func() { _ = etcd.Close() }()
 		w.done <- write(ctx, etcd)
 	}()
 	return w, nil

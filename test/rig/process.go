@@ -2,6 +2,7 @@ package rig
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -26,8 +27,9 @@ func StartProcess(t testing.TB, name string, env []string, program string, args 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	cmd := exec.Command(program, args...)
+	defer func() { _ = log.Close() }()
+	// It is ended by a signal of the test's choice and not with its context.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {

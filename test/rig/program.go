@@ -27,7 +27,7 @@ func Program(t testing.TB) string {
 			return
 		}
 		program.path = filepath.Join(filepath.Dir(self), "etcdmanager")
-		build := exec.Command("go", "build", "-o", program.path, "./cmd/etcdmanager")
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", program.path, "./cmd/etcdmanager")
 		build.Dir = source
 		program.out, program.err = build.CombinedOutput()
 	})
