@@ -57,6 +57,10 @@ func keep(ctx context.Context, c client.Client, cluster *v1alpha1.EtcdCluster, n
 		return nil
 	case err != nil:
 		return fmt.Errorf("read the Secret %s: %w", name, err)
+	case ofPredecessor(&secret, cluster):
+		version := secret.ResourceVersion
+		secret = NewSecret(cluster, name)
+		secret.ResourceVersion = version
 	case secret.Labels[v1alpha1.LabelClusterUID] != string(cluster.UID):
 		return fmt.Errorf("the Secret %s exists and is not this cluster's; delete or rename it", name)
 	case good(secret.Data):

@@ -51,7 +51,8 @@ func load(ctx context.Context, c client.Client, cluster *v1alpha1.EtcdCluster, s
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + "-etcd-" + suffix}
 	var secret corev1.Secret
 	err := c.Get(ctx, key, &secret)
-	if err == nil {
+	stale := err == nil && ofPredecessor(&secret, cluster) && !founded
+	if err == nil && !stale {
 		if owner := secret.Labels[v1alpha1.LabelClusterUID]; owner != string(cluster.UID) {
 			return nil, fmt.Errorf("the Secret %s belongs to another cluster (UID %q)", key.Name, owner)
 		}
@@ -61,7 +62,7 @@ func load(ctx context.Context, c client.Client, cluster *v1alpha1.EtcdCluster, s
 		}
 		return authority, nil
 	}
-	if !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the Secret %s: %w", key.Name, err)
 	}
 	if founded {
@@ -75,13 +76,29 @@ func load(ctx context.Context, c client.Client, cluster *v1alpha1.EtcdCluster, s
 	if err != nil {
 		return nil, err
 	}
-	secret = NewSecret(cluster, key.Name)
-	secret.Type = corev1.SecretTypeTLS
-	secret.Data = map[string][]byte{corev1.TLSCertKey: authority.CertPEM(), corev1.TLSPrivateKeyKey: keyPEM}
-	if err := c.Create(ctx, &secret); err != nil {
+	made := NewSecret(cluster, key.Name)
+	made.Type = corev1.SecretTypeTLS
+	made.Data = map[string][]byte{corev1.TLSCertKey: authority.CertPEM(), corev1.TLSPrivateKeyKey: keyPEM}
+	if stale {
+		made.ResourceVersion = secret.ResourceVersion
+		err = c.Update(ctx, &made)
+	} else {
+		err = c.Create(ctx, &made)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("store the authority in Secret %s: %w", key.Name, err)
 	}
 	return authority, nil
+}
+
+// ofPredecessor says that a Secret is what a deleted cluster of the same name
+// left, to be collected by Kubernetes some time or, where nothing collects,
+// never: there is one object of a name, so its owner is gone (F163).
+func ofPredecessor(secret *corev1.Secret, cluster *v1alpha1.EtcdCluster) bool {
+	owner := metav1.GetControllerOf(secret)
+	return owner != nil && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Kind == "EtcdCluster" &&
+		owner.Name == cluster.Name && owner.UID != cluster.UID &&
+		secret.Labels[v1alpha1.LabelClusterUID] == string(owner.UID)
 }
 
 // NewSecret is an empty Secret that goes with the cluster.
