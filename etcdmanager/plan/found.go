@@ -72,15 +72,17 @@ func (d *decision) adopt() {
 	names := make([]string, 0, len(d.Machines))
 	var id string
 	for _, m := range d.Machines {
-		if m.Instance == InstanceStopped {
-			d.upkeep(m)
-		}
 		names = append(names, m.Name)
 		if m.Serving && m.Status.Known && id == "" {
 			id = m.Status.ClusterID
 		}
 	}
 	if id == "" {
+		for _, m := range d.Machines {
+			if m.Instance == InstanceStopped {
+				d.upkeep(m)
+			}
+		}
 		d.waitFor("a machine to answer: there are machines, but the record of the cluster is lost")
 		return
 	}
