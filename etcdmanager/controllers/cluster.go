@@ -96,7 +96,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
-		return r.failed(log, err)
+		return r.failed(log, errors.Join(err, r.reportBlocked(ctx, req.NamespacedName, err)))
 	}
 	decision := plan.Decide(scene.View.World)
 	r.announce(log, scene, decision)

@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/act"
@@ -75,6 +77,28 @@ func (r *clusterReconciler) report(ctx context.Context, scene *act.Scene, decisi
 	}
 	if err := r.client.Status().Update(ctx, scene.Cluster); err != nil {
 		return fmt.Errorf("report the cluster's status: %w", err)
+	}
+	return nil
+}
+
+// reportBlocked tells why a cluster cannot even be looked at: of a Secret in
+// the way or a record that can't be read nobody would know otherwise.
+func (r *clusterReconciler) reportBlocked(ctx context.Context, key client.ObjectKey, failure error) error {
+	if apierrors.IsConflict(failure) || errors.Is(failure, act.ErrChanged) || errors.Is(failure, errDeposed) || ctx.Err() != nil {
+		return nil
+	}
+	cluster := &v1alpha1.EtcdCluster{}
+	if err := r.client.Get(ctx, key, cluster); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+		Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Blocked", Message: failure.Error(),
+		ObservedGeneration: cluster.Generation,
+	}) {
+		return nil
+	}
+	if err := r.client.Status().Update(ctx, cluster); err != nil {
+		return fmt.Errorf("report what blocks the cluster: %w", err)
 	}
 	return nil
 }

@@ -52,6 +52,9 @@ type Options struct {
 	// OnStep, if set, is called before and after each step; the moment is
 	// "before" or "after". Tests end the process there.
 	OnStep func(moment string, step plan.Step)
+	// Taps are for tests too. What goes to the management API and to
+	// actuators is tapped at their configuration.
+	Taps observe.Taps
 	// Concurrent clusters; 16 if zero.
 	Concurrent int
 	Log        *slog.Logger
@@ -78,6 +81,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	ctx, deposed := context.WithCancelCause(ctx)
 	defer deposed(nil)
 	observer := observe.New(o.Actuators, o.ReleaseMirror, time.Now)
+	observer.Tap(o.Taps)
 	defer observer.Close()
 	actor := &act.Actor{Client: mgr.GetClient(), Actuators: o.Actuators, Mirror: o.ReleaseMirror, Now: time.Now, Log: o.Log, OnStep: o.OnStep}
 	clusters := &clusterReconciler{

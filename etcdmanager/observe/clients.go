@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,13 @@ import (
 // They exist in memory only and are made anew at half of it.
 const identityLife = 24 * time.Hour
 
+// Taps see every call to agents and to etcd, and its answer before anyone else
+// does. Tests end the process there, or lose the answer.
+type Taps struct {
+	Agents func(http.RoundTripper) http.RoundTripper
+	Etcd   grpc.UnaryClientInterceptor
+}
+
 // Contact is what is needed to talk to one machine: its agent and its etcd.
 type Contact struct {
 	Agent *agentclient.Client
@@ -38,8 +46,9 @@ type Contact struct {
 
 // contacts keeps one Contact per machine UID.
 type contacts struct {
-	mu sync.Mutex
-	by map[string]*Contact
+	taps Taps
+	mu   sync.Mutex
+	by   map[string]*Contact
 }
 
 func (c *contacts) get(clusterUID, machineUID, address string, a credentials.Authorities, now time.Time) (*Contact, error) {
@@ -49,7 +58,7 @@ func (c *contacts) get(clusterUID, machineUID, address string, a credentials.Aut
 	if have != nil && have.address == address && now.Sub(have.made) < identityLife/2 {
 		return have, nil
 	}
-	made, err := contact(clusterUID, machineUID, address, a, now)
+	made, err := c.make(clusterUID, machineUID, address, a, now)
 	if err != nil {
 		return nil, fmt.Errorf("make clients for %s: %w", address, err)
 	}
@@ -76,7 +85,7 @@ func (c *Contact) close() {
 	_ = c.Etcd.Close()
 }
 
-func contact(clusterUID, machineUID, address string, a credentials.Authorities, now time.Time) (*Contact, error) {
+func (all *contacts) make(clusterUID, machineUID, address string, a credentials.Authorities, now time.Time) (*Contact, error) {
 	c := &Contact{clusterUID: clusterUID, address: address, made: now}
 	certPEM, keyPEM, err := a.Agent.IssuePair(pki.Leaf{Name: pki.ControllerName(clusterUID), Usage: pki.Client, Life: identityLife}, now)
 	if err != nil {
@@ -93,19 +102,26 @@ func contact(clusterUID, machineUID, address string, a credentials.Authorities, 
 		return nil, err
 	}
 	c.Agent = agentclient.New(net.JoinHostPort(address, strconv.Itoa(bootstrap.PortAgent)), agentTLS)
+	if all.taps.Agents != nil {
+		c.Agent.Tap(all.taps.Agents)
+	}
 
 	etcdTLS, err := etcdTLS(a.Client, now)
 	if err != nil {
 		return nil, err
 	}
+	// A member that comes back is to be seen soon: grpc would wait for up to
+	// two minutes between two attempts.
+	options := []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+		MinConnectTimeout: 2 * time.Second,
+	})}
+	if all.taps.Etcd != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(all.taps.Etcd))
+	}
 	c.Etcd, err = clientv3.New(clientv3.Config{
 		Endpoints: []string{ClientURL(address)}, TLS: etcdTLS, Logger: zap.NewNop(),
-		// A member that comes back is to be seen soon: grpc would wait for up
-		// to two minutes between two attempts.
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: 2 * time.Second,
-		})},
+		DialOptions: options,
 		DialTimeout: 2 * time.Second, DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
 	})
 	return c, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -56,23 +57,11 @@ func (m *Machine) askEtcd(ctx context.Context) {
 func alarmsIn(statusErrors []string) []string {
 	var alarms []string
 	for _, alarm := range []string{"NOSPACE", "CORRUPT"} {
-		for _, e := range statusErrors {
-			if containsWord(e, alarm) {
-				alarms = append(alarms, alarm)
-				break
-			}
+		if slices.ContainsFunc(statusErrors, func(e string) bool { return strings.Contains(e, alarm) }) {
+			alarms = append(alarms, alarm)
 		}
 	}
 	return alarms
-}
-
-func containsWord(s, word string) bool {
-	for i := 0; i+len(word) <= len(s); i++ {
-		if s[i:i+len(word)] == word {
-			return true
-		}
-	}
-	return false
 }
 
 // members reads the member list linearizably, from the leader if it is seen,

@@ -42,6 +42,9 @@ func New(actuators map[string]machine.Actuator, mirror string, now func() time.T
 	}
 }
 
+// Tap sets the taps. It must be called before the first look.
+func (o *Observer) Tap(taps Taps) { o.contacts.taps = taps }
+
 // Close ends all connections.
 func (o *Observer) Close() { o.contacts.forget(func(string, string) bool { return true }) }
 
