@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
 	"github.com/etcdmanager/etcdmanager/test/rig"
 )
@@ -28,13 +32,21 @@ func describe(t *testing.T, f *rig.Fleet, name string) string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// saysWhy waits until a condition is False with a message that begins like
-// this, and asserts that a user sees it.
+// saysWhy waits until a condition is False with exactly this message, and
+// asserts that a user sees it.
 func saysWhy(t *testing.T, f *rig.Fleet, name, kind, want string) {
 	t.Helper()
-	if got := waitCondition(t, f, name, kind, "False"); got != want {
-		t.Errorf("%s of %s says\n  %s\nwant\n  %s", kind, name, got, want)
-	}
+	rig.Eventually(t, rig.Patience, fmt.Sprintf("%s of %s to be False: %s", kind, name, want), func(ctx context.Context) error {
+		cluster, err := f.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(cluster.Status.Conditions, kind)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Message != want {
+			return fmt.Errorf("it is %+v", c)
+		}
+		return nil
+	})
 	if shown := describe(t, f, name); !strings.Contains(shown, want) {
 		t.Errorf("kubectl describe does not show %q:\n%s", want, shown)
 	}
@@ -187,6 +199,48 @@ func TestReleaseThatCannotBeHad(t *testing.T) {
 		if message := cluster.Status.Members[0].Message; message != "" {
 			t.Errorf("%s is Ready and its member says %q", c.name, message)
 		}
+	}
+}
+
+// TestBlocked has what the controller needs on the management API be in the
+// way or unreadable: a user is told, and it goes on once that is mended.
+func TestBlocked(t *testing.T) {
+	f := rig.NewFleet(t)
+	f.StartController()
+	taken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "blocked-etcd-peer-ca"}}
+	if err := f.API.Create(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	f.Apply("blocked", single)
+	saysWhy(t, f, "blocked", "Progressing", `the Secret blocked-etcd-peer-ca belongs to another cluster (UID "")`)
+	if err := f.API.Delete(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	member := f.WaitReady("blocked").Status.Members[0].ID
+
+	cluster, err := f.Get(t.Context(), "blocked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := cluster.Annotations[v1alpha1.AnnotationRecord]
+	annotate := func(record string) {
+		patch(t, f, "blocked", func(c *v1alpha1.EtcdCluster) { c.Annotations[v1alpha1.AnnotationRecord] = record })
+	}
+	annotate("{")
+	saysWhy(t, f, "blocked", "Progressing", "the annotation etcdmanager.io/record cannot be read; restore it or delete it: unexpected end of JSON input")
+	annotate(kept)
+	rig.Eventually(t, rig.Patience, "the cluster to be looked at again", func(ctx context.Context) error {
+		cluster, err := f.Get(ctx, "blocked")
+		if err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, "Progressing"); c.Reason == "Blocked" {
+			return fmt.Errorf("it says: %s", c.Message)
+		}
+		return nil
+	})
+	if id := f.WaitReady("blocked").Status.Members[0].ID; id != member {
+		t.Errorf("the member is %s, and was %s", id, member)
 	}
 }
 
