@@ -41,8 +41,8 @@ type Scene struct {
 	Authorities credentials.Authorities
 	Epoch       int64
 	// Again looks once more and decides once more. Steps that change the
-	// membership are taken only if it gives the same step, and only after
-	// the record, which is the lock, was written anew (F036, F165).
+	// membership are taken only if it gives the same step, and only while
+	// the record, which is the lock, is still ours (F036, F165).
 	Again func(ctx context.Context) (plan.Decision, *observe.View, error)
 }
 

@@ -23,12 +23,11 @@ const callDeadline = 5 * time.Second
 var ErrChanged = errors.New("the world changed meanwhile; looking again")
 
 // membership makes one call that changes who votes or leads. Right before it
-// the lock is written anew by compare-and-set, which a deposed controller
-// cannot, and the world is looked at and decided on once more.
+// the world is looked at and decided on once more, and then the lock is
+// compared with the API server's, which fails for a controller that another
+// one has followed. The deadline began before that: a process that is stopped
+// between the two and resumed later makes no call any more (F165).
 func (a *Actor) membership(ctx context.Context, s *Scene, step plan.Step) error {
-	if err := a.WriteRecord(ctx, s.Cluster, s.Record); err != nil {
-		return err
-	}
 	decision, view, err := s.Again(ctx)
 	if err != nil {
 		return err
@@ -42,6 +41,9 @@ func (a *Actor) membership(ctx context.Context, s *Scene, step plan.Step) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, callDeadline)
 	defer cancel()
+	if err := a.WriteRecord(ctx, s.Cluster, s.Record); err != nil {
+		return err
+	}
 	// The leader is asked: some versions promote nowhere else (F033).
 	etcd := serving[0].Contact.Etcd
 	a.Log.Info("changing the membership", "cluster", s.Cluster.Name, "namespace", s.Cluster.Namespace, "step", step.String(), "via", serving[0].Object.Name)
