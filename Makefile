@@ -10,8 +10,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DIR ?= .up
 # What `make test` runs.
 PACKAGES ?= ./...
-# How often `make bench` measures everything.
+# How often `make bench` measures everything; how many rounds `make chaos` has.
 ROUNDS ?= 5
+# What the faults of `make chaos` follow from.
+SEED ?= $(shell date +%s)
 # What `make race` runs: all but test/, whose servers it would not check and whose waiting it
 # would slow down.
 RACE_PACKAGES ?= $(shell go list -e ./... | grep -v '/etcdmanager/test\(/\|$$\)')
@@ -73,6 +75,11 @@ race: testbin build ## Run the tests of RACE_PACKAGES under the race detector
 bench: ## Measure an EtcdCluster beside plain etcd, ROUNDS times; fail if it is too slow
 	@hack/testbin.sh etcd-3.7.3 kube-apiserver
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/bench -rounds $(ROUNDS)
+
+.PHONY: chaos
+chaos: ## Hurt a cluster ROUNDS times at random, while clients write; the faults follow from SEED
+	@hack/testbin.sh etcd-3.7.3 kube-apiserver
+	go test -count=1 -run '^TestChaos$$' -v -timeout $$((20 + 8 * $(ROUNDS)))m ./test/chaos -rounds $(ROUNDS) -seed $(SEED)
 
 .PHONY: lint
 lint: ## Lint, and prove that the layering rules bite
