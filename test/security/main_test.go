@@ -7,17 +7,24 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/credentials"
 	"github.com/etcdmanager/etcdmanager/test/rig"
 )
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.FromSlogHandler(slog.DiscardHandler)) // or clients complain that there is none
+	os.Exit(rig.Main(m))
+}
 
 // fleet is two clusters that are Ready: main, three machines of the local
 // actuator, and other, one machine of a program's.
