@@ -35,7 +35,11 @@ const (
 
 // TestChaos hurts one cluster round by round, each time until it is well again.
 func TestChaos(t *testing.T) {
-	t.Logf("SEED=%d ROUNDS=%d", *seed, *rounds)
+	t.Logf("SEED=%d ROUNDS=%d, partitions: %t", *seed, *rounds, partitions())
+	possible := kinds
+	if partitions() {
+		possible = slices.Concat(kinds, network)
+	}
 	f := rig.NewFleet(t)
 	h := &hurt{fleet: f, cluster: "chaos", log: t.Logf, controller: f.StartController()}
 	f.Apply(h.cluster)
@@ -43,7 +47,7 @@ func TestChaos(t *testing.T) {
 	x := &chaos{T: t, hurt: h, report: newReport(), uids: map[string]bool{}}
 	x.tls = x.clientTLS()
 	t.Cleanup(x.explain)
-	for _, r := range schedule(*seed, *rounds) {
+	for _, r := range schedule(*seed, *rounds, possible) {
 		cluster = x.round(r, cluster)
 	}
 	x.keptToTheEnd(cluster)

@@ -14,6 +14,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 const (
@@ -151,7 +153,11 @@ func (c *loadClient) pick() (string, *clientv3.Client, error) {
 	if conn := c.conns[endpoint]; conn != nil {
 		return endpoint, conn, nil
 	}
-	conn, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: c.tls, Logger: zap.NewNop()})
+	// It dials again soon: grpc's own pauses would be measured instead of etcd.
+	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1, MaxDelay: 100 * time.Millisecond}, MinConnectTimeout: time.Second}
+	conn, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, TLS: c.tls, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithConnectParams(soon)},
+	})
 	if err == nil {
 		c.conns[endpoint] = conn
 	}

@@ -42,6 +42,17 @@ func (k kind) cost(replicas int) int {
 // gentle says that etcd must not notice.
 func (k kind) gentle() bool { return k.losses == 0 && !k.touches }
 
+// network are the kinds that need a network of their own.
+var network = []kind{
+	{name: "cut the way to the leader's peer port", part: "network", leader: true, lasts: true, touches: true, do: cutTo(peerPort)},
+	{name: "cut the way to a peer port", part: "network", members: 1, lasts: true, touches: true, do: cutTo(peerPort)},
+	{name: "cut the way to two peer ports", part: "network", members: 2, lasts: true, touches: true, do: cutTo(peerPort)},
+	{name: "cut the way from the leader's peer port", part: "network", leader: true, lasts: true, touches: true, do: cutFrom(peerPort)},
+	{name: "cut the way from a peer port", part: "network", members: 1, lasts: true, touches: true, do: cutFrom(peerPort)},
+	{name: "cut the way to a machine", part: "network", members: 1, lasts: true, touches: true, do: cutTo(allPorts)},
+	{name: "cut the way from a machine", part: "network", members: 1, lasts: true, touches: true, do: cutFrom(allPorts)},
+}
+
 var kinds = []kind{
 	{name: "kill the leader's etcd", part: "etcd", leader: true, touches: true, do: kill(etcds)},
 	{name: "kill an etcd", part: "etcd", members: 1, touches: true, do: kill(etcds)},

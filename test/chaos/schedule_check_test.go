@@ -2,16 +2,18 @@ package chaos
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
 // TestSchedule holds many schedules to what a cluster can survive: a minority
 // of disks, at the beginning; otherwise a lost cluster would be our own doing.
 func TestSchedule(t *testing.T) {
+	kinds := slices.Concat(kinds, network)
 	seen := map[string]int{}
 	together := map[int]int{}
 	for seed := range uint64(500) {
-		plan := schedule(seed, 20)
+		plan := schedule(seed, 20, kinds)
 		replicas := 3
 		for _, r := range plan {
 			if r.replicas != replicas {
@@ -72,11 +74,11 @@ func TestScheduleRepeats(t *testing.T) {
 		}
 		return all
 	}
-	long, short := names(schedule(7, 30)), names(schedule(7, 10))
+	long, short := names(schedule(7, 30, kinds)), names(schedule(7, 10, kinds))
 	if !reflect.DeepEqual(long[:10], short) {
 		t.Errorf("ten rounds are\n%q\nand the first of thirty\n%q", short, long[:10])
 	}
-	if other := names(schedule(8, 10)); reflect.DeepEqual(other, short) {
+	if other := names(schedule(8, 10, kinds)); reflect.DeepEqual(other, short) {
 		t.Errorf("two seeds say the same: %q", other)
 	}
 }

@@ -68,22 +68,22 @@ func (r round) scaled() int {
 	return r.replicas
 }
 
-// schedule is what follows from a seed. The first rounds are the same for any
-// number of them.
-func schedule(seed uint64, rounds int) []round {
+// schedule is what follows from a seed and the kinds that can be done. The
+// first rounds are the same for any number of them.
+func schedule(seed uint64, rounds int, kinds []kind) []round {
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := make([]round, rounds)
 	replicas := 3
 	for i := range all {
 		all[i] = round{number: i + 1, replicas: replicas}
-		all[i].draw(random)
+		all[i].draw(random, kinds)
 		replicas = all[i].scaled()
 	}
 	return all
 }
 
 // draw takes one to three faults that a cluster must survive together.
-func (r *round) draw(random *rand.Rand) {
+func (r *round) draw(random *rand.Rand, kinds []kind) {
 	wanted := []int{1, 1, 2, 2, 3}[random.IntN(5)]
 	members := random.Perm(r.replicas)
 	for range 100 {
