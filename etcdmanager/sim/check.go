@@ -87,7 +87,7 @@ func (s *State) checkMachine(step simStep, m *simMachine) Violation {
 			return "a removed member's data is started again"
 		}
 	case sAsk:
-		if m.inst == stopped && m.dataOf != 0 && s.member(m.dataOf) == nil && s.see().MembersKnown {
+		if m.inst == stopped && m.dataOf != 0 && s.member(m.dataOf) == nil && step.flag {
 			return "a removed member's machine is started again"
 		}
 	case sRelease:

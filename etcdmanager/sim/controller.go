@@ -97,9 +97,13 @@ func (s *State) look(decide Planner) {
 	s.remember()
 	s.nTodo = 0
 	s.todo = [maxSteps]simStep{}
-	for _, step := range decide(s.see()) {
+	w := s.see()
+	for _, step := range decide(w) {
 		if s.nTodo < maxSteps {
 			s.todo[s.nTodo] = s.encode(step)
+			if step.Kind == plan.AskMachine {
+				s.todo[s.nTodo].flag = w.MembersKnown
+			}
 			s.nTodo++
 		}
 	}

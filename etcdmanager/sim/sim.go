@@ -86,7 +86,7 @@ type simStep struct {
 	conf            uint8 // the membership's version that a Declare was made for
 	op              simOp
 	founders        uint8
-	flag            bool // Found, or Failed
+	flag            bool // Found, or Failed, or that the members were known
 	flag2           bool // PutOff, or adopting
 }
 
