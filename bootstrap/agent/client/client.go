@@ -43,6 +43,12 @@ type Client struct {
 	http *http.Client
 }
 
+// Tap puts something between the client and the network. It must be called
+// before the first call.
+func (c *Client) Tap(tap func(http.RoundTripper) http.RoundTripper) {
+	c.http.Transport = tap(c.http.Transport)
+}
+
 // New returns a client of the agent at an address; without a port the agent's
 // standard one is meant. The configuration is one of pki.ClientTLS. Nothing is
 // dialled yet.
