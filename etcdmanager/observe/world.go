@@ -77,7 +77,7 @@ func agentOf(m *Machine, record v1alpha1.ClusterRecord, template protocol.Wanted
 	if m.Seen == nil {
 		return a
 	}
-	a.Enrolled, a.Fenced, a.Running = m.Seen.Enrolled, m.Seen.Fenced, m.Seen.Process.Running
+	a.Enrolled, a.Fenced, a.Running = enrolled(m.Seen), m.Seen.Fenced, m.Seen.Process.Running
 	a.Data, a.MemberID, a.Refusal = plan.DataState(m.Seen.Data.State), m.Seen.Data.MemberID, m.Seen.Refusal
 	a.ReleaseReady = m.Seen.Release.State == protocol.ReleaseReady
 	if a.Refusal == "" && m.Seen.Release.State == protocol.ReleaseFailed {
@@ -92,6 +92,14 @@ func agentOf(m *Machine, record v1alpha1.ClusterRecord, template protocol.Wanted
 		a.DeclaredPeers = plan.PeersKey(peers)
 	}
 	return a
+}
+
+// enrolled says that an enrolment came to its end. One that was cut off before
+// the machine was told its release is done again: nothing else would tell it
+// until it is to run, for which its release must be there (F164).
+func enrolled(seen *protocol.Seen) bool {
+	untold := seen.Wanted == nil && !seen.Fenced && !seen.Process.Running && seen.Data.State == protocol.DataEmpty
+	return seen.Enrolled && !untold
 }
 
 // agentSees says that a machine's own agent got an answer from its etcd a
