@@ -134,6 +134,12 @@ func TestLinearizable(t *testing.T) {
 			at(2, 9, op{kind: swap, expect: "a", value: "b", swapped: true, revision: 3}),
 			at(2, 9, op{kind: swap, expect: "a", value: "c", held: "b", revision: 3}),
 		}, porcupine.Ok},
+		{"an unanswered swap is seen", []op{
+			at(0, 1, write("a", 2)), lostAnswer(at(2, 3, op{kind: swap, expect: "a", value: "b"})), at(4, 5, read("b", 3)),
+		}, porcupine.Ok},
+		{"an unanswered swap of what was not there is seen", []op{
+			at(0, 1, write("a", 2)), lostAnswer(at(2, 3, op{kind: swap, expect: "x", value: "b"})), at(4, 5, read("b", 3)),
+		}, porcupine.Illegal},
 		{"a swap is refused for no reason", []op{
 			at(0, 1, write("a", 2)), at(2, 3, op{kind: swap, expect: "a", value: "b", held: "a", revision: 2}),
 		}, porcupine.Illegal},
