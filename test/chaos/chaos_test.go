@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/etcdmanager/etcdmanager/api/v1alpha1"
+	"github.com/etcdmanager/etcdmanager/etcdmanager/act"
 	"github.com/etcdmanager/etcdmanager/etcdmanager/observe"
 	"github.com/etcdmanager/etcdmanager/test/rig"
 )
@@ -44,7 +45,7 @@ func TestChaos(t *testing.T) {
 	h := &hurt{fleet: f, cluster: "chaos", log: t.Logf, controller: f.StartController()}
 	f.Apply(h.cluster)
 	cluster := f.WaitReady(h.cluster)
-	x := &chaos{T: t, hurt: h, report: newReport(), uids: map[string]bool{}}
+	x := &chaos{T: t, hurt: h, report: newReport()}
 	x.tls = x.clientTLS()
 	t.Cleanup(x.explain)
 	for _, r := range schedule(*seed, *rounds, possible) {
@@ -58,9 +59,9 @@ type chaos struct {
 	*testing.T
 	*hurt
 	*report
-	tls  *tls.Config
-	uids map[string]bool // of all machines seen so far
-	acks [][]ack         // by round
+	tls   *tls.Config
+	acks  [][]ack // by round
+	grown int     // machines added to scale
 }
 
 // round does one round to a cluster that is well, and returns it well again.
@@ -97,6 +98,7 @@ func (x *chaos) round(r round, cluster *v1alpha1.EtcdCluster) *v1alpha1.EtcdClus
 	x.acks = append(x.acks, l.acks)
 	x.data(cluster, r.number)
 	x.add(r, l, gap)
+	x.grown += max(0, r.scaled()-r.replicas)
 	x.Logf("round %d: well; faults over at %s, well at %s, longest gap %s, %d operations, %d unanswered",
 		r.number, over.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), seconds(gap), len(l.history)+len(l.acks), l.failed)
 	return cluster
@@ -125,7 +127,6 @@ func (x *chaos) members(cluster *v1alpha1.EtcdCluster) []member {
 		m := member{object: object, told: observe.MachineFor(nil, &object)}
 		_, m.etcd = x.fleet.Processes(&object)
 		all = append(all, m)
-		x.uids[string(object.UID)] = true
 	}
 	return all
 }
@@ -244,8 +245,12 @@ func (x *chaos) keptToTheEnd(cluster *v1alpha1.EtcdCluster) {
 	for i := range x.acks {
 		x.acknowledged(etcd, i+1)
 	}
-	x.members(cluster)
-	x.replaced = len(x.uids) - int(cluster.Spec.Replicas)
+	record, err := act.ReadRecord(cluster)
+	if err != nil {
+		x.Fatal(err)
+	}
+	// Those made, but for the founders and those added to scale.
+	x.replaced = int(record.NextMachine) - founders - x.grown
 }
 
 func (x *chaos) client(cluster *v1alpha1.EtcdCluster) *clientv3.Client {

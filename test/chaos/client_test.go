@@ -157,6 +157,7 @@ func (c *loadClient) pick() (string, *clientv3.Client, error) {
 	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1, MaxDelay: 100 * time.Millisecond}, MinConnectTimeout: time.Second}
 	conn, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, TLS: c.tls, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithConnectParams(soon)},
+		MaxUnaryRetries: 1, // of a member that is gone, another is asked instead
 	})
 	if err == nil {
 		c.conns[endpoint] = conn

@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// Members that the cluster begins with, and how many more it has at times.
+const (
+	founders = 3
+	grownBy  = 2
+)
+
 // fault is one thing that goes wrong in a round.
 type fault struct {
 	kind kind
@@ -73,7 +79,7 @@ func (r round) scaled() int {
 func schedule(seed uint64, rounds int, kinds []kind) []round {
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := make([]round, rounds)
-	replicas := 3
+	replicas := founders
 	for i := range all {
 		all[i] = round{number: i + 1, replicas: replicas}
 		all[i].draw(random, kinds)
@@ -109,7 +115,7 @@ func (r *round) draw(random *rand.Rand, kinds []kind) {
 			f.after = time.Duration(random.IntN(50)) * 100 * time.Millisecond
 		}
 		if k.scales {
-			f.to = 8 - r.replicas // 3 and 5
+			f.to = 2*founders + grownBy - r.replicas
 		}
 		if k.lasts {
 			f.lasts = time.Second + time.Duration(random.IntN(140))*100*time.Millisecond
