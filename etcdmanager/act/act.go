@@ -31,6 +31,8 @@ type Actor struct {
 	Log    *slog.Logger
 	// OnStep, if set, is told "before" and "after" each step.
 	OnStep func(moment string, step plan.Step)
+
+	endings endings
 }
 
 // Scene is what steps are carried out on.

@@ -138,8 +138,12 @@ func (a *Actor) Release(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *v
 			return err
 		}
 		told := observe.MachineFor(cluster, m)
-		if err := actuator.Delete(ctx, told); err != nil {
+		done, err := a.endings.end(ctx, actuator, told)
+		if err != nil {
 			return fmt.Errorf("end the machine: %w", err)
+		}
+		if !done {
+			return nil // looked at again
 		}
 		if _, err := actuator.Observe(ctx, told); !errors.Is(err, machine.ErrNotFound) {
 			return err // nil: not gone yet, looked at again

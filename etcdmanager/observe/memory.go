@@ -18,6 +18,7 @@ type trace struct {
 	silentSince time.Time
 	declaredAt  time.Time // first seen to be declared
 	goneSince   time.Time
+	muteSince   time.Time
 	progressAt  time.Time
 	progress    string
 }
@@ -43,6 +44,26 @@ func (m *memory) note(clusterUID, uid string, now time.Time, serving, declared, 
 		t.progress, t.progressAt = progress, now
 	}
 	return *t
+}
+
+// noteMute notes whether neither agent nor etcd of a machine said anything.
+func (m *memory) noteMute(uid string, now time.Time, mute bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.by[uid]; t != nil {
+		t.muteSince = since(t.muteSince, mute, now)
+	}
+}
+
+// muteSince is zero for a machine that said anything at the last look, and for
+// one that was never told to run a member.
+func (m *memory) muteSince(uid string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.by[uid]; t != nil && !t.declaredAt.IsZero() {
+		return t.muteSince
+	}
+	return time.Time{}
 }
 
 func since(before time.Time, holds bool, now time.Time) time.Time {

@@ -20,8 +20,13 @@ import (
 	"github.com/etcdmanager/etcdmanager/etcdmanager/plan"
 )
 
-// deadline of each question to one machine.
-const deadline = 2 * time.Second
+// deadline of each question to one machine. One that nobody heard of for as
+// long as it takes to be given up, or that is to end, gets less: all else waits
+// for it.
+const (
+	deadline      = 2 * time.Second
+	deadlineGiven = 300 * time.Millisecond
+)
 
 // Observer looks at clusters. Its zero value is not usable; see New.
 type Observer struct {
@@ -138,7 +143,7 @@ func (o *Observer) contact(ctx context.Context, cluster *v1alpha1.EtcdCluster, m
 	}
 	m.Contact = contact
 	// An etcd that its agent knows not to run need not be waited for.
-	ctx, noEtcd := context.WithCancel(ctx)
+	ctx, noEtcd := context.WithTimeout(ctx, o.patience(cluster, m))
 	defer noEtcd()
 	var wg sync.WaitGroup
 	wg.Go(func() { m.askEtcd(ctx) })
@@ -147,6 +152,16 @@ func (o *Observer) contact(ctx context.Context, cluster *v1alpha1.EtcdCluster, m
 		noEtcd()
 	}
 	wg.Wait()
+}
+
+// patience is how long a machine is waited for in one look.
+func (o *Observer) patience(cluster *v1alpha1.EtcdCluster, m *Machine) time.Duration {
+	since := o.memory.muteSince(string(m.Object.UID))
+	longAgo := o.Now().Sub(since) >= cluster.Spec.Repair.DeadAfter.Duration
+	if !since.IsZero() && (longAgo || !m.Object.DeletionTimestamp.IsZero()) {
+		return deadlineGiven
+	}
+	return 2 * deadline // each question has its own deadline
 }
 
 // askActuator asks what there is of a machine, and where.
