@@ -62,7 +62,7 @@ func everySideEffect(t *testing.T, dies bool) {
 	otherIdentity(t, after, final, second)
 	covers(t, file, had, "etcd: MoveLeader ", "etcd: MemberAdd ", "etcd: MemberPromote ", "etcd: MemberRemove ", ", fenced true, ", "actuator: delete "+second)
 
-	l.mayFail(t, "two replacements")
+	l.mayFail(t, "two replacements", 2)
 	l.kept(t, f, final)
 	w.check()
 	record, err := act.ReadRecord(final)

@@ -26,7 +26,7 @@ func TestTwoOfFive(t *testing.T) {
 		f.Destroy(f.Machine(machine))
 	}
 	after := f.WaitReady("five", lost...)
-	l.mayFail(t, "two of five lost")
+	l.mayFail(t, "two of five lost", 2)
 	l.kept(t, f, after)
 	if after.Status.Replicas != 5 {
 		t.Errorf("it has %d members", after.Status.Replicas)

@@ -57,7 +57,7 @@ func TestReplacedInTime(t *testing.T) {
 		}
 		otherIdentity(t, before, after, lost)
 		if name == "destroyed" { // a client waits for one that is silent as long as it likes
-			l.mayFail(t, name)
+			l.mayFail(t, name, 1)
 		}
 		l.kept(t, f, after)
 		w.check()

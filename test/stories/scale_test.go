@@ -22,7 +22,7 @@ func TestScaledUnderLoad(t *testing.T) {
 	for _, to := range []int{3, 5, 3, 1} {
 		patch(t, f, "loaded", func(c *v1alpha1.EtcdCluster) { c.Spec.Replicas = int32(to) }) //nolint:gosec // at most five
 		cluster = f.WaitReady("loaded")
-		l.mayFail(t, fmt.Sprintf("%d→%d", from, to))
+		l.mayFail(t, fmt.Sprintf("%d→%d", from, to), 0)
 		from = to
 	}
 	l.kept(t, f, cluster)

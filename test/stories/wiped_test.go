@@ -55,7 +55,7 @@ func TestWipedDisk(t *testing.T) {
 		if stopped && len(text) == 0 {
 			t.Errorf("%s: the agent logged nothing: it was not started again", name)
 		}
-		l.mayFail(t, name)
+		l.mayFail(t, name, 1)
 		l.kept(t, f, after)
 		removal := w.await(time.Time{}, "a removal", func(v version) bool {
 			op := v.record.Operation

@@ -138,8 +138,9 @@ func (l *load) since() tally {
 	return seen
 }
 
-// mayFail allows each writer one failed write for each change of the leader.
-func (l *load) mayFail(t *testing.T, when string) {
+// mayFail allows each writer one failed write for each change of the leader
+// and for each fault.
+func (l *load) mayFail(t *testing.T, when string, faults int) {
 	t.Helper()
 	seen := l.since()
 	t.Logf("%s: %d writes acknowledged, %d attempts repeated, %d writes failed, %d changes of the leader, longest gap %s",
@@ -147,8 +148,8 @@ func (l *load) mayFail(t *testing.T, when string) {
 	if seen.acknowledged == 0 {
 		t.Errorf("%s: no write was acknowledged", when)
 	}
-	if len(seen.failed) > seen.leaders*len(l.clients) {
-		t.Errorf("%s: more writes failed than the leader's changes explain: %v", when, seen.failed)
+	if len(seen.failed) > (seen.leaders+faults)*len(l.clients) {
+		t.Errorf("%s: more writes failed than faults and the leader's changes explain: %v", when, seen.failed)
 	}
 }
 
