@@ -76,6 +76,10 @@ bench: ## Measure an EtcdCluster beside plain etcd, ROUNDS times; fail if it is 
 	@hack/testbin.sh etcd-3.7.3 kube-apiserver
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/bench -rounds $(ROUNDS)
 
+.PHONY: explore
+explore: ## Explore STATES states of the model, and RUNS lives at random
+	go test ./etcdmanager/sim -run 'EveryReachable|RandomLives' -v -count 1 -timeout 120m -args -explore.states=$(or $(STATES),10000000) -explore.runs=$(or $(RUNS),20000)
+
 .PHONY: chaos
 chaos: ## Hurt a cluster ROUNDS times at random, while clients write; the faults follow from SEED
 	@hack/testbin.sh etcd-3.7.3 kube-apiserver

@@ -129,9 +129,17 @@ func (a *Actor) releaseMachine(ctx context.Context, s *Scene, step plan.Step) er
 }
 
 // Release ends a machine and, when it is certainly gone, lets go of its object
-// (F172). The object must be deleted already or about to be. A nil cluster is
-// one that is not there any more.
+// (F172). It does nothing while the object's end was not asked for, which is
+// read anew: a controller that was deposed must end no machine. A nil cluster
+// is one that is not there any more.
 func (a *Actor) Release(ctx context.Context, cluster *v1alpha1.EtcdCluster, m *v1alpha1.EtcdMachine) error {
+	uid := m.UID
+	if err := a.Client.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if m.UID != uid || m.DeletionTimestamp.IsZero() {
+		return nil
+	}
 	if m.Status.Requested != nil {
 		actuator, err := a.actuator(m)
 		if err != nil {

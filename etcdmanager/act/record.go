@@ -60,11 +60,15 @@ func (a *Actor) record(ctx context.Context, s *Scene, step plan.Step) error {
 	now := metav1.NewTime(a.Now())
 	switch step.Kind {
 	case plan.RecordFounding:
-		token, err := s.tokenInUse()
+		token, err := newToken()
+		if step.ClusterID != "" {
+			token, err = s.tokenInUse()
+		}
 		if err != nil {
 			return err
 		}
-		next.Token, next.Founders, next.ClusterID = token, step.Founders, ""
+		next.Token, next.Founders = token, step.Founders
+		next.Founded, next.ClusterID = step.ClusterID != "", step.ClusterID
 		for _, name := range step.Founders {
 			next.NextMachine = max(next.NextMachine, numberOf(name)+1)
 		}
@@ -92,7 +96,7 @@ func (a *Actor) record(ctx context.Context, s *Scene, step plan.Step) error {
 		case step.Failed:
 			next.Failures++
 			next.FailedAt = &now
-		case next.Operation != nil && next.Operation.Kind == string(plan.Join):
+		case !step.PutOff && next.Operation != nil && next.Operation.Kind == string(plan.Join):
 			next.Failures, next.FailedAt = 0, nil
 		}
 		next.Operation = nil

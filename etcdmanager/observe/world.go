@@ -67,7 +67,9 @@ func (o *Observer) planMachine(view *View, m *Machine, record v1alpha1.ClusterRe
 	if record.ClusterID != "" && p.Status.Known && p.Status.ClusterID != record.ClusterID {
 		p.Serving = false // another incarnation answers here (F163)
 	}
-	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, p.Serving || view.peersSee(m), p.Agent.Declared, p.Instance == plan.InstanceGone, progressOf(m))
+	// A learner answers no read; its status is the answer that it can give.
+	answers := p.Serving || view.peersSee(m) || p.Status.Known && p.Status.Learner
+	t := o.memory.note(m.Object.Spec.ClusterUID, string(m.Object.UID), now, answers, p.Agent.Declared, p.Instance == plan.InstanceGone, progressOf(m))
 	o.memory.noteMute(string(m.Object.UID), now, !m.reached && !m.Etcd.Known)
 	p.SilentSince, p.GoneSince, p.ProgressAt = t.silentSince, t.goneSince, t.progressAt
 	return p
