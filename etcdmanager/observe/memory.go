@@ -28,7 +28,9 @@ func (m *memory) note(clusterUID, uid string, now time.Time, serving, declared, 
 	defer m.mu.Unlock()
 	t := m.by[uid]
 	if t == nil {
-		t = &trace{clusterUID: clusterUID, progress: progress}
+		// To be seen at all is progress: a controller that starts, or a
+		// machine made anew, has all of its time before it.
+		t = &trace{clusterUID: clusterUID, progress: progress, progressAt: now}
 		m.by[uid] = t
 	}
 	t.silentSince = since(t.silentSince, !serving, now)

@@ -43,8 +43,8 @@ func TestGoneIsForgottenWhenSeen(t *testing.T) {
 func TestProgressIsChange(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := memory{by: map[string]*trace{}}
-	if got := m.note("c", "m", start, false, false, false, "a"); !got.progressAt.IsZero() {
-		t.Error("the first look is taken for progress")
+	if got := m.note("c", "m", start, false, false, false, "a"); got.progressAt != start {
+		t.Errorf("progress at %s, want the first sight", got.progressAt)
 	}
 	m.note("c", "m", start.Add(time.Second), false, false, false, "b")
 	if got := m.note("c", "m", start.Add(2*time.Second), false, false, false, "b"); got.progressAt != start.Add(time.Second) {
